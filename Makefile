@@ -1,0 +1,31 @@
+EXTENSION = metrics_ext
+MODULE_big = metrics_ext
+PGFILEDESC = "metrics_ext - application metrics in PostgreSQL"
+
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
+DATA = $(wildcard sql/metrics_ext--*.sql)
+
+REGRESS = $(notdir $(basename $(sort $(wildcard test/sql/*.sql))))
+REGRESS_OPTS = --inputdir=test --outputdir=test/output
+ISOLATION = $(notdir $(basename $(sort $(wildcard test/isolation/specs/*.spec))))
+ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation/output
+TAP_TESTS = 1
+PROVE_TESTS = test/t/*.pl test/upgrade/*.pl
+
+EXTRA_CLEAN = test/output test/isolation/output tmp_check log
+
+PG_CONFIG ?= pg_config
+
+# The server's headers are not ours to keep free of warnings.
+PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(CURDIR)/src
+PG_CFLAGS = -Wextra -Wno-declaration-after-statement $(METRICS_CFLAGS)
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+$(OBJS): $(wildcard src/*.h src/*/*.h)
+
+# The regression drivers do not make their own output folders.
+installcheck: | test/output test/isolation/output
+test/output test/isolation/output:
+	mkdir -p $@
