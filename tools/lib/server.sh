@@ -71,14 +71,23 @@ background() {
 	set +m
 }
 
-# Run a command with its output in a log, which is shown only if it fails.  In
-# the background, since only a shell that waits answers a signal at once.
-quietly() {
+# Run a command with its output in a log.  In the background, since only a shell
+# that waits answers a signal at once.
+logged() {
 	local log=$1 job
 	shift
 	rm -f "$log"
 	background "$@" >"$log" 2>&1
-	wait "$job" || { tail -n 60 "$log" >&2; die "failed: $*"; }
+	wait "$job"
+}
+
+# The same, and show the end of the log if the command fails.
+quietly() {
+	logged "$@" || {
+		tail -n 60 "$1" >&2
+		say "$program: failed: ${*:2}" >&2
+		return 1
+	}
 }
 
 # Install the packages that are missing.
@@ -192,7 +201,9 @@ forget_socket() {
 
 # Let the programs called from here reach a server without being told where.
 connect_to() {
+	local bin
+	bin=$(bin_of "$1")
+	PATH=$bin:${PATH#"$bin:"}
 	PGHOST=$(readlink "$1/socket")
-	PATH=$(bin_of "$1"):$PATH
 	export PATH PGHOST PGPORT=5432 PGUSER=postgres
 }
