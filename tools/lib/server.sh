@@ -35,15 +35,27 @@ server_packages=("postgresql-$version" "postgresql-server-dev-$version" gcc libc
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$program" "$*" >&2; exit 1; }
 
+# End a background process group and see it gone.
+end_group() {
+	local tries
+	kill -- "-$1" 2>/dev/null || return 0
+	for ((tries = 0; tries < 100; tries++)); do
+		sleep 0.1
+		kill -0 -- "-$1" 2>/dev/null || return 0
+	done
+	kill -KILL -- "-$1" 2>/dev/null || :
+}
+
 # Programs redefine at_exit; it runs whichever way the program ends.
 at_exit() { :; }
 leave() {
-	local status=$? job
+	local status=$? job jobs
 	trap '' HUP INT TERM
-	for job in $(jobs -p); do
-		kill -- "-$job" 2>/dev/null || :
+	jobs=$(jobs -p)
+	disown -a
+	for job in $jobs; do
+		end_group "$job"
 	done
-	wait
 	(at_exit "$status") || :
 }
 trap leave EXIT
