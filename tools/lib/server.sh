@@ -133,14 +133,17 @@ need() {
 # Make a new folder of the server's user below /tmp.
 new_folder() { as_user mktemp -d "/tmp/metrics_ext.XXXXXX"; }
 
-# Copy the project, less what was built, to a new folder of the server's user,
-# who may be unable to read the original.
+# Copy a folder to a new one of the server's user, who may be unable to read the
+# original.  More arguments are for the tar that reads.
+copy_folder() {
+	as_user mkdir -p "$2"
+	tar -C "$1" --mode=u+rwX "${@:3}" -cf - . | as_user tar -C "$2" -xf -
+}
+
+# The same for the project, less what was built.
 copy_project() {
-	as_user mkdir -p "$1"
-	tar -C "$root" --anchored --exclude=./.git --exclude=./.cluster --exclude=./tmp_check \
-		--exclude=./test/output --exclude=./test/isolation/output \
-		--no-anchored --exclude='*.o' --exclude='*.bc' --exclude='*.so' -cf - . |
-		as_user tar -C "$1" -xf -
+	copy_folder "$root" "$1" --exclude='*.o' --exclude='*.bc' --exclude='*.so' --anchored \
+		--exclude=./{.git,.cluster,tmp_check,log,test/output,test/isolation/output}
 }
 
 # What a build depends on, in one word.
