@@ -136,6 +136,14 @@ LANGUAGE C STRICT STABLE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION @extschema@.metrics_names(integer) IS
 'the groups, names and types of the metrics that the trials of an experiment reported, profiling metrics included; type NULL where the trials differ';
 
+CREATE FUNCTION @extschema@.metrics_profiling_values(
+    metrics jsonb, OUT agent text, OUT device text, OUT name text, OUT value double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'metrics_profiling_values'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE ROWS 4;
+COMMENT ON FUNCTION @extschema@.metrics_profiling_values(jsonb) IS
+'the numbers in a profiling document {name: value}, {agent: {name: value}} or {agent: {device: {name: value}}}, one row each';
+
 CREATE FUNCTION @extschema@.metrics_best_trial(experiment_id integer)
 RETURNS integer
 AS 'MODULE_PATHNAME', 'metrics_best_trial'

@@ -1,0 +1,414 @@
+/*
+ * rekey.c
+ *	  Change the key of a LIST-partitioned table to text by catalog work alone.
+ *
+ * The rows of a partition with one bound value all have the same key: a
+ * constant, which PostgreSQL keeps in the catalog for a column that is added
+ * with a default (attmissingval).  So the old column is dropped, the new one is
+ * added with the constant as its default, and a CHECK that says what the bound
+ * says is entered as valid, because it holds by construction.  ATTACH then
+ * finds its constraint implied.  No row is read or written, and tables,
+ * indexes, triggers, policies, grants and comments stay what they are.
+ *
+ * There is deliberately no way to call the parts from SQL: to declare a CHECK
+ * valid is safe only together with what makes it true.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/dependency.h"
+#include "catalog/heap.h"
+#include "catalog/indexing.h"
+#include "catalog/partition.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "commands/comment.h"
+#include "commands/defrem.h"
+#include "executor/spi.h"
+#include "nodes/parsenodes.h"
+#include "partitioning/partbounds.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "partition/rekey.h"
+#include "sql.h"
+
+/* What a column carries besides its type and its values. */
+typedef struct ColumnProperties
+{
+	Datum		acl;
+	bool		acl_isnull;
+	Datum		options;
+	bool		options_isnull;
+	bool		has_stattarget;
+	int			stattarget;
+	char	   *comment;
+} ColumnProperties;
+
+/* A partition that is taken off its parent and put back. */
+typedef struct Partition
+{
+	Oid			relid;
+	char	   *name;			/* qualified and quoted */
+	char	   *value;			/* its one bound value, as text */
+} Partition;
+
+static char *
+qualified_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									  get_rel_name(relid));
+}
+
+/* The only key column of a LIST-partitioned table. */
+static AttrNumber
+list_key_column(Oid parent)
+{
+	Relation	rel = table_open(parent, AccessShareLock);
+	AttrNumber	attnum;
+
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
+		RelationGetPartitionKey(rel)->strategy != PARTITION_STRATEGY_LIST ||
+		RelationGetPartitionKey(rel)->partattrs[0] == InvalidAttrNumber)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not partitioned by LIST on a column",
+						RelationGetRelationName(rel))));
+	attnum = RelationGetPartitionKey(rel)->partattrs[0];
+	table_close(rel, AccessShareLock);
+	return attnum;
+}
+
+static ColumnProperties
+read_column(Oid relid, const char *column)
+{
+	AttrNumber	attnum = get_attnum(relid, column);
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid),
+										Int16GetDatum(attnum));
+	ColumnProperties p;
+	Datum		target;
+	bool		isnull;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for attribute %d of relation %u",
+			 attnum, relid);
+	p.acl = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attacl, &p.acl_isnull);
+	if (!p.acl_isnull)
+		p.acl = PointerGetDatum(DatumGetAclPCopy(p.acl));
+	p.options = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attoptions, &p.options_isnull);
+	if (!p.options_isnull)
+		p.options = PointerGetDatum(PG_DETOAST_DATUM_COPY(p.options));
+	target = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attstattarget, &isnull);
+	p.has_stattarget = metrics_stattarget_is_set(target, isnull);
+	p.stattarget = p.has_stattarget ? metrics_stattarget(target) : 0;
+	p.comment = GetComment(relid, RelationRelationId, attnum);
+	ReleaseSysCache(tuple);
+	return p;
+}
+
+/*
+ * Give a new column what the old one carried.  Grants are copied as they are,
+ * because GRANT could not keep who granted them.
+ */
+static void
+write_column(Oid relid, const char *column, const ColumnProperties *p)
+{
+	AttrNumber	attnum = get_attnum(relid, column);
+	Relation	catalog;
+	HeapTuple	tuple;
+	Datum		values[Natts_pg_attribute] = {0};
+	bool		nulls[Natts_pg_attribute] = {0};
+	bool		replaces[Natts_pg_attribute] = {0};
+
+	if (p->has_stattarget)
+		run_sql("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS %d",
+						 qualified_name(relid), quote_identifier(column), p->stattarget);
+	if (p->comment)
+		CreateComments(relid, RelationRelationId, attnum, p->comment);
+	if (p->acl_isnull && p->options_isnull)
+		return;
+
+	catalog = table_open(AttributeRelationId, RowExclusiveLock);
+	tuple = SearchSysCacheCopyAttNum(relid, attnum);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for attribute %d of relation %u",
+			 attnum, relid);
+	values[Anum_pg_attribute_attacl - 1] = p->acl;
+	nulls[Anum_pg_attribute_attacl - 1] = p->acl_isnull;
+	replaces[Anum_pg_attribute_attacl - 1] = true;
+	values[Anum_pg_attribute_attoptions - 1] = p->options;
+	nulls[Anum_pg_attribute_attoptions - 1] = p->options_isnull;
+	replaces[Anum_pg_attribute_attoptions - 1] = true;
+	tuple = heap_modify_tuple(tuple, RelationGetDescr(catalog), values, nulls, replaces);
+	CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
+	table_close(catalog, RowExclusiveLock);
+
+	if (!p->acl_isnull)
+	{
+		HeapTuple	rel = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+		Oid		   *members;
+		int			nmembers = aclmembers(DatumGetAclP(p->acl), &members);
+
+		if (!HeapTupleIsValid(rel))
+			elog(ERROR, "cache lookup failed for relation %u", relid);
+		updateAclDependencies(RelationRelationId, relid, attnum,
+							  ((Form_pg_class) GETSTRUCT(rel))->relowner,
+							  0, NULL, nmembers, members);
+		ReleaseSysCache(rel);
+	}
+	CommandCounterIncrement();
+}
+
+/*
+ * Enter a CHECK constraint as valid.  Only for one that holds by construction,
+ * on a table that we hold an AccessExclusiveLock on.
+ */
+static void
+mark_check_valid(Oid relid, const char *name)
+{
+	Relation	catalog = table_open(ConstraintRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(CONSTROID,
+											ObjectIdGetDatum(get_relation_constraint_oid(relid, name, false)));
+
+	((Form_pg_constraint) GETSTRUCT(tuple))->convalidated = true;
+	CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
+	table_close(catalog, RowExclusiveLock);
+	CacheInvalidateRelcacheByRelid(relid);
+	CommandCounterIncrement();
+}
+
+/* The partition's part: a new column whose value is the bound of the partition. */
+static void
+rekey_partition(const Partition *partition, const char *column)
+{
+	ColumnProperties properties = read_column(partition->relid, column);
+	char	   *check = psprintf("%s_check", column);
+
+	run_sql("ALTER TABLE %1$s DROP COLUMN %2$s,"
+					 " ADD COLUMN %2$s text NOT NULL DEFAULT %3$s,"
+					 " ADD CONSTRAINT %4$s CHECK (%2$s = %3$s) NOT VALID",
+					 partition->name, quote_identifier(column),
+					 quote_literal_cstr(partition->value), quote_identifier(check));
+	mark_check_valid(partition->relid, check);
+	write_column(partition->relid, column, &properties);
+}
+
+/*
+ * Make another column of a partitioned table without partitions its key.
+ *
+ * StorePartitionKey() does it as for a new table; before that we take away
+ * what it did for the old key.  The relation cache holds a key to be immutable
+ * and keeps it when it rebuilds the entry of a table made in the transaction,
+ * so the entry is emptied by hand.
+ */
+static void
+replace_key_column(Oid parent, AttrNumber attnum)
+{
+	Relation	rel = table_open(parent, AccessExclusiveLock);
+	Oid			opclass = GetDefaultOpClass(TEXTOID, BTREE_AM_OID);
+	Oid			collation = DEFAULT_COLLATION_OID;
+
+	RemovePartitionKeyByRelId(parent);
+	deleteDependencyRecordsForSpecific(RelationRelationId, parent, DEPENDENCY_INTERNAL,
+									   RelationRelationId, parent);
+	StorePartitionKey(rel, PARTITION_STRATEGY_LIST, 1, &attnum, NIL, &opclass, &collation);
+
+	MemoryContextDelete(rel->rd_partkeycxt);
+	rel->rd_partkeycxt = NULL;
+	rel->rd_partkey = NULL;
+	table_close(rel, NoLock);
+	CommandCounterIncrement();
+}
+
+/*
+ * The parent's part: it has no rows, but what hangs on it must stay, so it is
+ * not made anew.
+ */
+static void
+rekey_parent(Oid parent, const char *column)
+{
+	ColumnProperties properties = read_column(parent, column);
+	char	   *name = qualified_name(parent);
+	const char *old_column = quote_identifier(column);
+	const char *new_column = quote_identifier(psprintf("%.40s rekeyed", column));
+	char	   *default_value = NULL;
+
+	/* The default, as a value of the old type, and then as text. */
+	run_sql("SELECT pg_catalog.pg_get_expr(adbin, adrelid) FROM pg_catalog.pg_attrdef"
+					 " WHERE adrelid = %u AND adnum = %d", parent, get_attnum(parent, column));
+	if (SPI_processed > 0)
+	{
+		run_sql("SELECT (%s)::text",
+						 SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+		default_value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	}
+
+	run_sql("ALTER TABLE %s ADD COLUMN %s text NOT NULL%s%s", name, new_column,
+					 default_value ? " DEFAULT " : "",
+					 default_value ? quote_literal_cstr(default_value) : "");
+	replace_key_column(parent, get_attnum(parent, psprintf("%.40s rekeyed", column)));
+	run_sql("ALTER TABLE %s DROP COLUMN %s", name, old_column);
+	run_sql("ALTER TABLE %s RENAME COLUMN %s TO %s", name, new_column, old_column);
+	write_column(parent, column, &properties);
+}
+
+/* The one bound value of a partition, as text; an error if it has more. */
+static char *
+bound_value(Oid relid, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Datum		bound;
+	bool		isnull;
+	PartitionBoundSpec *spec;
+	Const	   *value;
+	Oid			output;
+	bool		varlena;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	bound = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relpartbound, &isnull);
+	if (isnull)
+		elog(ERROR, "relation %u is not a partition", relid);
+	spec = stringToNode(TextDatumGetCString(bound));
+	ReleaseSysCache(tuple);
+
+	if (spec->is_default || list_length(spec->listdatums) != 1 ||
+		linitial_node(Const, spec->listdatums)->constisnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("partition %s is not for one key", name),
+				 errhint("The key of a partition can be changed without touching its rows only where they all have the same.")));
+	value = linitial_node(Const, spec->listdatums);
+	getTypeOutputInfo(value->consttype, &output, &varlena);
+	return OidOutputFunctionCall(output, value->constvalue);
+}
+
+/* SQL that gives triggers of the partitions back what ATTACH would forget. */
+static List *
+trigger_states(Oid parent)
+{
+	List	   *statements = NIL;
+
+	run_sql("SELECT pg_catalog.format('ALTER TABLE %%s %%s TRIGGER %%I',"
+					 "  c.tgrelid::pg_catalog.regclass,"
+					 "  CASE c.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA'"
+					 "   WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END, c.tgname)"
+					 " FROM pg_catalog.pg_trigger p JOIN pg_catalog.pg_trigger c ON c.tgparentid = p.oid"
+					 " WHERE p.tgrelid = %u AND NOT p.tgisinternal AND c.tgenabled <> p.tgenabled",
+					 parent);
+	for (uint64 i = 0; i < SPI_processed; i++)
+		statements = lappend(statements,
+							 SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+	return statements;
+}
+
+/*
+ * Descriptions of the objects for which the key of a partitioned table cannot
+ * be changed: whatever uses the key column of parent or partitions, or the type
+ * of it if that is an enum, apart from the columns and their defaults
+ * themselves.  DROP COLUMN would refuse some and silently drop others.  Needs
+ * an SPI connection; the list is in its memory.
+ */
+List *
+rekey_blockers(Oid parent)
+{
+	List	   *blockers = NIL;
+
+	run_sql("WITH tables AS ("
+					 "  SELECT relid FROM pg_catalog.pg_partition_tree(%1$u)),"
+					 " key AS ("
+					 "  SELECT a.attrelid, a.attnum, a.atttypid FROM tables t"
+					 "  JOIN pg_catalog.pg_attribute p ON p.attrelid = %1$u AND p.attnum = %2$d"
+					 "  JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attname = p.attname),"
+					 " type AS ("
+					 "  SELECT t.oid FROM pg_catalog.pg_type e"
+					 "  JOIN pg_catalog.pg_type t ON t.oid IN (e.oid, e.typarray)"
+					 "  WHERE e.typtype = 'e' AND e.oid IN (SELECT atttypid FROM key)),"
+					 " dependent AS ("
+					 "  SELECT d.* FROM pg_catalog.pg_depend d JOIN key"
+					 "   ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass"
+					 "   AND d.refobjid = key.attrelid AND d.refobjsubid = key.attnum"
+					 "  UNION ALL"
+					 "  SELECT d.* FROM pg_catalog.pg_depend d JOIN type"
+					 "   ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refobjid = type.oid"
+					 "  WHERE d.deptype <> 'i')"
+					 " SELECT DISTINCT CASE WHEN r.oid IS NULL"
+					 "  THEN pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid)"
+					 "  ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, r.ev_class, 0) END"
+					 " FROM dependent d"
+					 " LEFT JOIN pg_catalog.pg_rewrite r"
+					 "  ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND r.oid = d.objid"
+					 " LEFT JOIN pg_catalog.pg_attrdef f"
+					 "  ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND f.oid = d.objid"
+					 " WHERE NOT (d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
+					 "   AND EXISTS (SELECT 1 FROM key WHERE key.attrelid = d.objid AND key.attnum = d.objsubid))"
+					 "  AND NOT EXISTS (SELECT 1 FROM key WHERE key.attrelid = f.adrelid AND key.attnum = f.adnum)"
+					 " ORDER BY 1", parent, list_key_column(parent));
+	for (uint64 i = 0; i < SPI_processed; i++)
+		blockers = lappend(blockers,
+						   SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+	return blockers;
+}
+
+/*
+ * Change the key of a LIST-partitioned table to text, keeping the text of the
+ * values.  Each partition must be for one key.  while_empty is SQL that runs
+ * while the parent has no partitions, when its columns can be changed without
+ * theirs.
+ *
+ * The caller has checked rekey_blockers(), holds AccessExclusiveLock on parent
+ * and partitions, and is the owner.  Needs an SPI connection.
+ */
+void
+rekey_to_text(Oid parent, const char *while_empty)
+{
+	char	   *parent_name = qualified_name(parent);
+	char	   *column = get_attname(parent, list_key_column(parent), false);
+	Oid			old_type = get_atttype(parent, list_key_column(parent));
+	List	   *triggers = trigger_states(parent);
+	List	   *partitions = NIL;
+	ListCell   *cell;
+
+	foreach(cell, find_inheritance_children(parent, AccessExclusiveLock))
+	{
+		Partition  *partition = palloc(sizeof(Partition));
+
+		partition->relid = lfirst_oid(cell);
+		partition->name = qualified_name(partition->relid);
+		partition->value = bound_value(partition->relid, partition->name);
+		partitions = lappend(partitions, partition);
+		run_sql("ALTER TABLE %s DETACH PARTITION %s", parent_name, partition->name);
+	}
+
+	foreach(cell, partitions)
+		rekey_partition(lfirst(cell), column);
+	rekey_parent(parent, column);
+	if (while_empty)
+		run_sql("%s", while_empty);
+
+	foreach(cell, partitions)
+	{
+		Partition  *partition = lfirst(cell);
+
+		run_sql("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES IN (%s)",
+						 parent_name, partition->name, quote_literal_cstr(partition->value));
+	}
+	foreach(cell, triggers)
+		run_sql("%s", (const char *) lfirst(cell));
+
+	if (type_is_enum(old_type))
+		run_sql("DROP TYPE %s", format_type_be_qualified(old_type));
+}

@@ -1,0 +1,581 @@
+/*
+ * summary.c
+ *	  Summary of a trial's metrics.
+ *
+ * Type, count, min, max and last are exact.  The sum is kept in decimal with
+ * SUM_DIGITS significant digits, more than the error of doubles would need over
+ * any number of rows; the mean is derived from it.  NaN, Infinity and
+ * -Infinity are strings in JSON and numbers here.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/numeric.h"
+
+#include "report/summary.h"
+
+#define SUM_DIGITS 34
+#define MEAN_DIGITS 17
+
+typedef struct MetricName
+{
+	const char *text;
+	int			len;
+} MetricName;
+
+/* A metric of a group. */
+typedef struct Metric
+{
+	MetricName	name;
+	const char *type;			/* one of the constants of metric_type() */
+	int64		count;			/* this and the next three: of numbers only */
+	Numeric		sum;
+	Numeric		min;
+	Numeric		max;
+	JsonbValue	last;			/* in the row with the greatest (end_time, id) */
+	uint32		hash;
+	char		status;
+} Metric;
+
+#define SH_PREFIX metrics
+#define SH_ELEMENT_TYPE Metric
+#define SH_KEY_TYPE MetricName
+#define SH_KEY name
+#define SH_HASH_KEY(tb, key) \
+	hash_bytes((const unsigned char *) (key).text, (key).len)
+#define SH_EQUAL(tb, a, b) \
+	((a).len == (b).len && memcmp((a).text, (b).text, (a).len) == 0)
+#define SH_SCOPE static inline
+#define SH_STORE_HASH
+#define SH_GET_HASH(tb, entry) (entry)->hash
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+typedef struct Group
+{
+	const char *name;
+	metrics_hash *metrics;
+	bool		has_last;
+	TimestampTz last_time;
+	int64		last_id;
+} Group;
+
+struct Summary
+{
+	MemoryContext context;		/* of everything below */
+	Jsonb	   *metrics;		/* what we began with; groups not in the list */
+	Jsonb	   *last_rows;		/* still stand as they are */
+	List	   *groups;
+};
+
+static const JsonbValue json_null = {.type = jbvNull};
+
+static JsonbValue
+json_string(const char *text)
+{
+	JsonbValue	value = {.type = jbvString};
+
+	value.val.string.val = unconstify(char *, text);
+	value.val.string.len = strlen(text);
+	return value;
+}
+
+static bool
+string_equals(const JsonbValue *value, const char *text)
+{
+	return value->val.string.len == (int) strlen(text) &&
+		memcmp(value->val.string.val, text, value->val.string.len) == 0;
+}
+
+/* Is a value a number: one of JSON's, or a special one spelled as a string? */
+bool
+metric_is_number(const JsonbValue *value)
+{
+	return value->type == jbvNumeric ||
+		(value->type == jbvString &&
+		 (string_equals(value, "NaN") ||
+		  string_equals(value, "Infinity") ||
+		  string_equals(value, "-Infinity")));
+}
+
+/*
+ * Is a text of the form YYYY-MM-DDTHH:MM:SS[.f…][Z|±HH:MM]?  The form only, as
+ * upstream has it: the values are not looked at.
+ */
+bool
+metric_is_timestamp(const char *text, int len, bool zone_required)
+{
+	static const char form[] = "dddd-dd-ddTdd:dd:dd";
+	static const char offset[] = "dd:dd";
+	int			pos = 0;
+
+	for (const char *f = form; *f; f++, pos++)
+	{
+		if (pos >= len || (*f == 'd' ? !isdigit((unsigned char) text[pos]) : text[pos] != *f))
+			return false;
+	}
+	if (pos < len && text[pos] == '.')
+	{
+		int			start = ++pos;
+
+		while (pos < len && isdigit((unsigned char) text[pos]))
+			pos++;
+		if (pos == start)
+			return false;
+	}
+	if (pos == len)
+		return !zone_required;
+	if (text[pos] == 'Z')
+		return pos + 1 == len;
+	if (text[pos] != '+' && text[pos] != '-')
+		return false;
+	pos++;
+	for (const char *f = offset; *f; f++, pos++)
+	{
+		if (pos >= len || (*f == 'd' ? !isdigit((unsigned char) text[pos]) : text[pos] != *f))
+			return false;
+	}
+	return pos == len;
+}
+
+/* The type of a metric's value, as a static string: compare by address. */
+static const char *const type_number = "number";
+static const char *const type_string = "string";
+static const char *const type_date = "date";
+static const char *const type_boolean = "boolean";
+static const char *const type_object = "object";
+static const char *const type_array = "array";
+static const char *const type_null = "null";
+
+static const char *
+metric_type(const JsonbValue *value)
+{
+	switch (value->type)
+	{
+		case jbvNull:
+			return type_null;
+		case jbvBool:
+			return type_boolean;
+		case jbvNumeric:
+			return type_number;
+		case jbvString:
+			if (metric_is_number(value))
+				return type_number;
+			return metric_is_timestamp(value->val.string.val, value->val.string.len, false) ?
+				type_date : type_string;
+		case jbvBinary:
+			return JsonContainerIsArray(value->val.binary.data) ? type_array : type_object;
+		default:
+			elog(ERROR, "unexpected jsonb value type %d", (int) value->type);
+	}
+}
+
+static const char *
+type_by_name(const JsonbValue *name)
+{
+	const char *const types[] = {type_number, type_string, type_date, type_boolean,
+	type_object, type_array, type_null};
+
+	for (int i = 0; i < (int) lengthof(types); i++)
+	{
+		if (name->type == jbvString && string_equals(name, types[i]))
+			return types[i];
+	}
+	return type_string;			/* not written by us: keep it, without statistics */
+}
+
+/* A number of JSON as numeric, which knows NaN and the infinities. */
+static Numeric
+number_value(const JsonbValue *value)
+{
+	if (value->type == jbvNumeric)
+		return value->val.numeric;
+	return DatumGetNumeric(DirectFunctionCall3(numeric_in,
+											   CStringGetDatum(pnstrdup(value->val.string.val,
+																		value->val.string.len)),
+											   ObjectIdGetDatum(InvalidOid),
+											   Int32GetDatum(-1)));
+}
+
+/* The same back: special values as strings. */
+static JsonbValue
+number_to_json(Numeric number)
+{
+	JsonbValue	value = {.type = jbvNumeric};
+
+	if (numeric_is_nan(number) || numeric_is_inf(number))
+		return json_string(DatumGetCString(DirectFunctionCall1(numeric_out,
+															   NumericGetDatum(number))));
+	value.val.numeric = DatumGetNumeric(DirectFunctionCall1(numeric_trim_scale,
+															NumericGetDatum(number)));
+	return value;
+}
+
+/* Round to a number of significant digits. */
+static Numeric
+round_digits(Numeric number, int digits)
+{
+	double		magnitude;
+	int			scale;
+
+	/* A numeric this short cannot have so many digits (4 in each 2 bytes). */
+	if (VARSIZE_ANY_EXHDR(number) <= (Size) digits / 2 ||
+		numeric_is_nan(number) || numeric_is_inf(number))
+		return number;
+
+	magnitude = fabs(DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow,
+														NumericGetDatum(number))));
+	/* Outside the range of double there is no telling: keep more digits. */
+	if (magnitude == 0)
+		scale = digits - DBL_MIN_10_EXP + DBL_DIG;
+	else if (isinf(magnitude))
+		scale = digits - DBL_MAX_10_EXP - 2;
+	else
+		scale = digits - 1 - (int) floor(log10(magnitude));
+
+	if (DatumGetInt32(DirectFunctionCall1(numeric_scale, NumericGetDatum(number))) <= scale)
+		return number;
+	return DatumGetNumeric(DirectFunctionCall2(numeric_round, NumericGetDatum(number),
+											   Int32GetDatum(scale)));
+}
+
+static int
+compare_numbers(Numeric a, Numeric b)
+{
+	return DatumGetInt32(DirectFunctionCall2(numeric_cmp, NumericGetDatum(a),
+											 NumericGetDatum(b)));
+}
+
+/*
+ * Add a number to the statistics of a metric.  One NaN makes everything but the
+ * count NaN, in whatever order the numbers come.
+ */
+static void
+add_number(Metric *metric, Numeric number)
+{
+	if (metric->count++ == 0)
+	{
+		metric->sum = round_digits(number, SUM_DIGITS);
+		metric->min = number;
+		metric->max = number;
+		return;
+	}
+	metric->sum = round_digits(numeric_add_opt_error(metric->sum, number, NULL), SUM_DIGITS);
+	if (numeric_is_nan(number) ||
+		(!numeric_is_nan(metric->min) && compare_numbers(number, metric->min) < 0))
+		metric->min = number;
+	if (compare_numbers(number, metric->max) > 0)	/* NaN is greatest */
+		metric->max = number;
+}
+
+static void
+read_metric(Metric *metric, JsonbContainer *entry)
+{
+	JsonbValue	field;
+
+	metric->type = getKeyJsonValueFromContainer(entry, "type", 4, &field) ?
+		type_by_name(&field) : type_string;
+	metric->last = getKeyJsonValueFromContainer(entry, "last", 4, &field) ? field : json_null;
+	metric->count = 0;
+	if (metric->type != type_number)
+		return;
+	if (getKeyJsonValueFromContainer(entry, "count", 5, &field) && field.type == jbvNumeric)
+		metric->count = DatumGetInt64(DirectFunctionCall1(numeric_int8,
+														  NumericGetDatum(field.val.numeric)));
+	if (metric->count == 0)
+		return;
+	if (getKeyJsonValueFromContainer(entry, "sum", 3, &field) && metric_is_number(&field))
+		metric->sum = number_value(&field);
+	if (getKeyJsonValueFromContainer(entry, "min", 3, &field) && metric_is_number(&field))
+		metric->min = number_value(&field);
+	if (getKeyJsonValueFromContainer(entry, "max", 3, &field) && metric_is_number(&field))
+		metric->max = number_value(&field);
+	if (!metric->sum || !metric->min || !metric->max)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("the stored summary of metric \"%.*s\" is not whole",
+						metric->name.len, metric->name.text),
+				 errhint("Call metrics_recompute_summary() for the trial.")));
+}
+
+static void
+push_field(JsonbParseState **state, const char *name, JsonbValue value)
+{
+	JsonbValue	key = json_string(name);
+
+	pushJsonbValue(state, WJB_KEY, &key);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+static void
+write_metric(JsonbParseState **state, const Metric *metric)
+{
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	push_field(state, "type", json_string(metric->type));
+	if (metric->type == type_number)
+	{
+		Numeric		count = int64_to_numeric(metric->count);
+		Numeric		mean = numeric_div_opt_error(metric->sum, count, NULL);
+
+		push_field(state, "count", number_to_json(count));
+		push_field(state, "sum", number_to_json(metric->sum));
+		push_field(state, "mean", number_to_json(round_digits(mean, MEAN_DIGITS)));
+		push_field(state, "min", number_to_json(metric->min));
+		push_field(state, "max", number_to_json(metric->max));
+	}
+	push_field(state, "last", metric->last);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/*
+ * Begin with a stored summary, or with NULL for none.  last_rows, stored beside
+ * it, says which row of each group is the last.  Uses the current memory
+ * context for all it makes.
+ */
+Summary *
+summary_begin(Jsonb *metrics, Jsonb *last_rows)
+{
+	Summary    *summary = palloc0(sizeof(Summary));
+
+	summary->context = CurrentMemoryContext;
+	summary->metrics = metrics;
+	summary->last_rows = last_rows;
+	return summary;
+}
+
+/* The group of that name, read from what is stored when it is first asked for. */
+static Group *
+find_group(Summary *summary, const char *name)
+{
+	Group	   *group;
+	ListCell   *cell;
+	JsonbValue	value;
+
+	foreach(cell, summary->groups)
+	{
+		group = lfirst(cell);
+		if (strcmp(group->name, name) == 0)
+			return group;
+	}
+
+	group = palloc0(sizeof(Group));
+	group->name = pstrdup(name);
+	group->metrics = metrics_create(summary->context, 32, NULL);
+	summary->groups = lappend(summary->groups, group);
+
+	if (summary->metrics &&
+		getKeyJsonValueFromContainer(&summary->metrics->root, name, strlen(name), &value) &&
+		value.type == jbvBinary && JsonContainerIsObject(value.val.binary.data))
+	{
+		JsonbIterator *it = JsonbIteratorInit(value.val.binary.data);
+		JsonbIteratorToken token;
+
+		while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+		{
+			if (token == WJB_KEY)
+			{
+				MetricName	key = {value.val.string.val, value.val.string.len};
+				bool		found;
+				Metric	   *metric = metrics_insert(group->metrics, key, &found);
+
+				metric->sum = metric->min = metric->max = NULL;
+				JsonbIteratorNext(&it, &value, true);
+				read_metric(metric, value.val.binary.data);
+			}
+		}
+	}
+	if (summary->last_rows &&
+		getKeyJsonValueFromContainer(&summary->last_rows->root, name, strlen(name), &value))
+	{
+		JsonbValue *last_time = getIthJsonbValueFromContainer(value.val.binary.data, 0);
+		JsonbValue *last_id = getIthJsonbValueFromContainer(value.val.binary.data, 1);
+
+		group->has_last = true;
+		group->last_time = DatumGetInt64(DirectFunctionCall1(numeric_int8,
+															 NumericGetDatum(last_time->val.numeric)));
+		group->last_id = DatumGetInt64(DirectFunctionCall1(numeric_int8,
+														   NumericGetDatum(last_id->val.numeric)));
+	}
+	return group;
+}
+
+/* A copy of a value that outlives the row it came from. */
+static JsonbValue
+copy_value(const JsonbValue *value)
+{
+	JsonbValue	copy = *value;
+
+	switch (value->type)
+	{
+		case jbvString:
+			copy.val.string.val = pnstrdup(value->val.string.val, value->val.string.len);
+			break;
+		case jbvNumeric:
+			copy.val.numeric = DatumGetNumeric(datumCopy(NumericGetDatum(value->val.numeric),
+														 false, -1));
+			break;
+		case jbvBinary:
+			copy.val.binary.data = palloc(value->val.binary.len);
+			memcpy(copy.val.binary.data, value->val.binary.data, value->val.binary.len);
+			break;
+		default:
+			break;
+	}
+	return copy;
+}
+
+/*
+ * Add a row's metrics to a group.  For a report that was merged into a row
+ * there is already, only its new metrics, with the end_time and id of the row.
+ * The metrics need not outlive the call.
+ */
+void
+summary_add(Summary *summary, const char *group_name, JsonbContainer *metrics,
+			TimestampTz end_time, int64 id)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(summary->context);
+	Group	   *group = find_group(summary, group_name);
+	bool		same_row = group->has_last && id == group->last_id;
+	bool		is_last = same_row || !group->has_last || end_time > group->last_time ||
+		(end_time == group->last_time && id > group->last_id);
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	key;
+	JsonbValue	value;
+
+	if (is_last && !same_row)
+	{
+		metrics_iterator all;
+		Metric	   *metric;
+
+		metrics_start_iterate(group->metrics, &all);
+		while ((metric = metrics_iterate(group->metrics, &all)) != NULL)
+			metric->last = json_null;
+		group->has_last = true;
+		group->last_time = end_time;
+		group->last_id = id;
+	}
+
+	it = JsonbIteratorInit(metrics);
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		const char *type;
+		MetricName	name;
+		Metric	   *metric;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		if (token != WJB_KEY)
+			continue;
+		JsonbIteratorNext(&it, &value, true);
+		type = metric_type(&value);
+
+		name.text = key.val.string.val;
+		name.len = key.val.string.len;
+		metric = metrics_lookup(group->metrics, name);
+		if (metric == NULL)
+		{
+			name.text = pnstrdup(name.text, name.len);
+			metric = metrics_insert(group->metrics, name, &found);
+			metric->type = type;
+			metric->count = 0;
+			metric->sum = metric->min = metric->max = NULL;
+			metric->last = json_null;
+		}
+		else if (metric->type != type)
+			metric->type = type_string; /* values of more than one type */
+
+		if (metric->type == type_number)
+			add_number(metric, DatumGetNumeric(datumCopy(NumericGetDatum(number_value(&value)),
+														 false, -1)));
+		if (is_last)
+			metric->last = copy_value(&value);
+	}
+	MemoryContextSwitchTo(old_context);
+}
+
+/* Push the members of a stored object whose keys are not among the groups. */
+static void
+push_other_groups(JsonbParseState **state, Summary *summary, Jsonb *stored)
+{
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	key;
+	JsonbValue	value;
+
+	if (stored == NULL)
+		return;
+	it = JsonbIteratorInit(&stored->root);
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		bool		replaced = false;
+		ListCell   *cell;
+
+		if (token != WJB_KEY)
+			continue;
+		JsonbIteratorNext(&it, &value, true);
+		foreach(cell, summary->groups)
+			replaced |= string_equals(&key, ((Group *) lfirst(cell))->name);
+		if (!replaced)
+		{
+			pushJsonbValue(state, WJB_KEY, &key);
+			pushJsonbValue(state, WJB_VALUE, &value);
+		}
+	}
+}
+
+/* The summary and, in *last_rows, what summary_begin() wants beside it. */
+Jsonb *
+summary_finish(Summary *summary, Jsonb **last_rows)
+{
+	JsonbParseState *metrics_state = NULL;
+	JsonbParseState *last_state = NULL;
+	ListCell   *cell;
+
+	pushJsonbValue(&metrics_state, WJB_BEGIN_OBJECT, NULL);
+	push_other_groups(&metrics_state, summary, summary->metrics);
+	pushJsonbValue(&last_state, WJB_BEGIN_OBJECT, NULL);
+	push_other_groups(&last_state, summary, summary->last_rows);
+
+	foreach(cell, summary->groups)
+	{
+		Group	   *group = lfirst(cell);
+		JsonbValue	group_key = json_string(group->name);
+		JsonbValue	last_time = number_to_json(int64_to_numeric(group->last_time));
+		JsonbValue	last_id = number_to_json(int64_to_numeric(group->last_id));
+		metrics_iterator all;
+		Metric	   *metric;
+
+		pushJsonbValue(&metrics_state, WJB_KEY, &group_key);
+		pushJsonbValue(&metrics_state, WJB_BEGIN_OBJECT, NULL);
+		metrics_start_iterate(group->metrics, &all);
+		while ((metric = metrics_iterate(group->metrics, &all)) != NULL)
+		{
+			JsonbValue	key = {.type = jbvString};
+
+			key.val.string.val = unconstify(char *, metric->name.text);
+			key.val.string.len = metric->name.len;
+			pushJsonbValue(&metrics_state, WJB_KEY, &key);
+			write_metric(&metrics_state, metric);
+		}
+		pushJsonbValue(&metrics_state, WJB_END_OBJECT, NULL);
+
+		pushJsonbValue(&last_state, WJB_KEY, &group_key);
+		pushJsonbValue(&last_state, WJB_BEGIN_ARRAY, NULL);
+		pushJsonbValue(&last_state, WJB_ELEM, &last_time);
+		pushJsonbValue(&last_state, WJB_ELEM, &last_id);
+		pushJsonbValue(&last_state, WJB_END_ARRAY, NULL);
+	}
+
+	*last_rows = JsonbValueToJsonb(pushJsonbValue(&last_state, WJB_END_OBJECT, NULL));
+	return JsonbValueToJsonb(pushJsonbValue(&metrics_state, WJB_END_OBJECT, NULL));
+}

@@ -1,0 +1,507 @@
+/*
+ * trial.c
+ *	  Trials: registration, roll-back, summary, latest and best validation.
+ *
+ * The summary equals a recompute over the unarchived rows of the trial, but is
+ * not computed that way: trial_add() brings it from one report to the next at
+ * a cost of the keys in it.  Only a report that archives rows of an earlier run
+ * is followed by trial_recompute(), over the rows that are left.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/timestamp.h"
+
+#include "report/report.h"
+#include "report/trial.h"
+
+PG_FUNCTION_INFO_V1(metrics_register_trial);
+PG_FUNCTION_INFO_V1(metrics_recompute_summary);
+PG_FUNCTION_INFO_V1(metrics_best_trial);
+
+static const StoreQuery lock_query = {
+	"SELECT run_id, total_batches, summary_metrics, latest_validation_id, best_validation_id,"
+	" searcher_metric, smaller_is_better, searcher_metric_value"
+	" FROM @store@.trials WHERE id = $1 FOR NO KEY UPDATE",
+	.nargs = 1, .argtypes = {INT4OID}
+};
+
+/* A bigint column of the first row, or 0 where it is NULL. */
+static int64
+bigint_or_zero(int column)
+{
+	bool		isnull;
+	Datum		value = store_column(column, &isnull);
+
+	return isnull ? 0 : DatumGetInt64(value);
+}
+
+/*
+ * Lock a trial and read it; false if there is none.  Not its state, which must
+ * be read after this: a statement that waits for a row sees that row as the
+ * other transaction left it, but all other rows as they were before.
+ *
+ * FOR NO KEY UPDATE lets foreign key checks, so profiling reports, pass.
+ */
+bool
+trial_lock(const MetricsStore *store, int32 id, Trial *trial)
+{
+	Datum		values[] = {Int32GetDatum(id)};
+	bool		isnull;
+	Datum		value;
+
+	memset(trial, 0, sizeof(Trial));
+	if (store_execute(store, &lock_query, NULL, values, NULL) == 0)
+		return false;
+
+	trial->id = id;
+	trial->run_id = DatumGetInt32(store_column(1, &isnull));
+	trial->total_batches = DatumGetInt32(store_column(2, &isnull));
+	trial->summary = DatumGetJsonbP(store_column(3, &isnull));
+	trial->latest.id = bigint_or_zero(4);
+	trial->best.id = bigint_or_zero(5);
+	value = store_column(6, &isnull);
+	trial->searcher_metric = isnull ? NULL : TextDatumGetCString(value);
+	trial->smaller_is_better = DatumGetBool(store_column(7, &isnull));
+	value = store_column(8, &isnull);
+	if (isnull)
+		trial->best.id = 0;
+	else
+		trial->best.value = DatumGetFloat8(value);
+	return true;
+}
+
+/*
+ * Read the state of a locked trial from four columns of the row that the last
+ * query returned: run_id, rolled_back_to, latest_validation_time, last_rows.
+ */
+void
+trial_read_state(Trial *trial, int first_column)
+{
+	bool		isnull;
+	Datum		value = store_column(first_column, &isnull);
+
+	trial->has_state = !isnull;
+	if (isnull)
+		return;
+	trial->state_run_id = DatumGetInt32(value);
+	trial->rolled_back_to = DatumGetInt32(store_column(first_column + 1, &isnull));
+	value = store_column(first_column + 2, &isnull);
+	if (isnull)
+		trial->latest.id = 0;
+	else
+		trial->latest.end_time = DatumGetTimestampTz(value);
+	trial->last_rows = DatumGetJsonbP(store_column(first_column + 3, &isnull));
+}
+
+/* The error for a trial that is not there. */
+void
+trial_unknown(int32 id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FOREIGN_KEY_VIOLATION),
+			 errmsg("trial %d does not exist", id),
+			 errhint("Register it with metrics_register_trial(%d).", id)));
+}
+
+/* Only the current run of a trial may report. */
+void
+trial_check_run(int32 id, int32 reported, int32 expected)
+{
+	if (reported != expected)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid run id, %d (reported) != %d (expected)", reported, expected),
+				 errhint("Only the current run of trial %d reports; a new run starts with metrics_register_trial(%d, run_id).",
+						 id, id)));
+}
+
+/*
+ * Where the metrics of a group stand in its documents.  The same for its key in
+ * the summary, but for generic groups, which stand there under their own name.
+ */
+const char *
+group_document_key(const char *group)
+{
+	return strcmp(group, VALIDATION_GROUP) == 0 ? VALIDATION_KEY : METRICS_KEY;
+}
+
+static const char *
+group_summary_key(const char *group)
+{
+	if (strcmp(group, VALIDATION_GROUP) == 0)
+		return VALIDATION_KEY;
+	return strcmp(group, TRAINING_GROUP) == 0 ? METRICS_KEY : group;
+}
+
+static const StoreQuery rollback_query = {
+	"UPDATE @store@.metrics SET archived = true"
+	" WHERE trial_id = $1 AND NOT archived AND trial_run_id < $2"
+	" AND total_batches >= $3 AND total_batches <= $4"
+	" AND (total_batches > $3 OR partition_type::text = $5)"
+	" AND partition_type IN (@keys@)",
+	.nargs = 5, .argtypes = {INT4OID, INT4OID, INT4OID, INT4OID, TEXTOID}
+};
+
+/*
+ * A report of a later run takes the place of what earlier runs reported from
+ * there on: archive their rows with more steps and, in the partition of the
+ * report, with as many.  Returns how many there were.
+ *
+ * Afterwards no unarchived row of an earlier run has more steps, which the
+ * trial remembers: so the next report of the run need not look again.
+ */
+uint64
+trial_rollback(const MetricsStore *store, Trial *trial, const char *partition_key, int32 steps)
+{
+	int32		upper = INT_MAX;
+	Datum		values[5];
+
+	if (trial->has_state && trial->state_run_id == trial->run_id)
+		upper = trial->rolled_back_to;
+	else
+		trial->state_run_id = trial->run_id;
+	trial->rolled_back_to = Min(upper, steps);
+	if (trial->run_id == 0 || steps > upper)
+		return 0;
+
+	values[0] = Int32GetDatum(trial->id);
+	values[1] = Int32GetDatum(trial->run_id);
+	values[2] = Int32GetDatum(steps);
+	values[3] = Int32GetDatum(upper);
+	values[4] = CStringGetTextDatum(partition_key);
+	return store_execute(store, &rollback_query, store_keys_of_kind(store, "batch"), values, NULL);
+}
+
+/*
+ * The searcher metric among the metrics of a validation; false if it is absent
+ * or null.  As upstream, text is taken if it is the text of a number.
+ */
+static bool
+searcher_value(const Trial *trial, JsonbContainer *metrics, double *number)
+{
+	JsonbValue	value;
+	Datum		text;
+
+	if (trial->searcher_metric == NULL ||
+		!getKeyJsonValueFromContainer(metrics, trial->searcher_metric,
+									  strlen(trial->searcher_metric), &value) ||
+		value.type == jbvNull)
+		return false;
+
+	switch (value.type)
+	{
+		case jbvNumeric:
+			text = DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric));
+			break;
+		case jbvString:
+			text = CStringGetDatum(pnstrdup(value.val.string.val, value.val.string.len));
+			break;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("searcher metric \"%s\" must be a number, got %s",
+							trial->searcher_metric,
+							value.type == jbvBool ? (value.val.boolean ? "true" : "false") :
+							JsonbToCString(NULL, value.val.binary.data, 0)),
+					 errhint("Report a number, or the string NaN, Infinity or -Infinity.")));
+	}
+	*number = DatumGetFloat8(DirectFunctionCall1(float8in, text));
+	return true;
+}
+
+/* Is one searcher metric better than another?  NaN is worst either way. */
+static bool
+is_better(const Trial *trial, double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return !isnan(a);
+	return trial->smaller_is_better ? a < b : a > b;
+}
+
+/* Let a validation compete for being the latest and the best. */
+static void
+consider_validation(Trial *trial, JsonbContainer *metrics, TimestampTz end_time, int64 id)
+{
+	Validation	v = {.id = id,.end_time = end_time};
+
+	if (!searcher_value(trial, metrics, &v.value))
+		return;
+	if (trial->latest.id == 0 || v.end_time > trial->latest.end_time ||
+		(v.end_time == trial->latest.end_time && v.id > trial->latest.id))
+		trial->latest = v;
+	if (trial->best.id == 0 || is_better(trial, v.value, trial->best.value) ||
+		(v.id < trial->best.id && (v.value == trial->best.value ||
+								   (isnan(v.value) && isnan(trial->best.value)))))
+		trial->best = v;
+}
+
+/*
+ * Account for a row that a report wrote: the metrics of the row, and those that
+ * it did not have before, all of them unless the report was merged.
+ */
+void
+trial_add(Trial *trial, const char *group, JsonbContainer *metrics, JsonbContainer *new_metrics,
+		  TimestampTz end_time, int64 id)
+{
+	Summary    *summary = summary_begin(trial->summary, trial->last_rows);
+
+	summary_add(summary, group_summary_key(group), new_metrics, end_time, id);
+	trial->summary = summary_finish(summary, &trial->last_rows);
+	if (strcmp(group, VALIDATION_GROUP) == 0)
+		consider_validation(trial, metrics, end_time, id);
+}
+
+/* What trial_recompute() gathers. */
+typedef struct Recompute
+{
+	Trial	   *trial;
+	Summary    *summary;
+} Recompute;
+
+static void
+recompute_row(HeapTuple row, TupleDesc desc, void *arg)
+{
+	Recompute  *recompute = arg;
+	bool		isnull;
+	char	   *group = TextDatumGetCString(SPI_getbinval(row, desc, 1, &isnull));
+	TimestampTz end_time;
+	int64		id;
+	int32		batches;
+	JsonbValue	metrics;
+	Datum		document;
+
+	end_time = DatumGetTimestampTz(SPI_getbinval(row, desc, 2, &isnull));
+	if (isnull)
+		end_time = DT_NOBEGIN;	/* written by hand: before all reports */
+	id = DatumGetInt64(SPI_getbinval(row, desc, 3, &isnull));
+	batches = DatumGetInt32(SPI_getbinval(row, desc, 4, &isnull));
+	document = SPI_getbinval(row, desc, 5, &isnull);
+
+	recompute->trial->total_batches = Max(recompute->trial->total_batches, batches);
+	if (isnull ||
+		!JB_ROOT_IS_OBJECT(DatumGetJsonbP(document)) ||
+		!getKeyJsonValueFromContainer(&DatumGetJsonbP(document)->root, group_document_key(group),
+									  strlen(group_document_key(group)), &metrics) ||
+		metrics.type != jbvBinary || !JsonContainerIsObject(metrics.val.binary.data))
+		return;					/* written by hand: not a document of ours */
+
+	summary_add(recompute->summary, group_summary_key(group), metrics.val.binary.data, end_time, id);
+	if (strcmp(group, VALIDATION_GROUP) == 0)
+		consider_validation(recompute->trial, metrics.val.binary.data, end_time, id);
+}
+
+static const StoreQuery rows_query = {
+	"SELECT metric_group, end_time, id, total_batches, metrics FROM @store@.metrics"
+	" WHERE trial_id = $1 AND NOT archived AND partition_type IN (@keys@)",
+	.nargs = 1, .argtypes = {INT4OID}
+};
+
+/*
+ * Compute all that is derived from the rows of a trial again, from its
+ * unarchived rows.  O(rows), and never needed by a report but after a
+ * roll-back.
+ */
+void
+trial_recompute(const MetricsStore *store, Trial *trial)
+{
+	Recompute	recompute = {.trial = trial,.summary = summary_begin(NULL, NULL)};
+	Datum		values[] = {Int32GetDatum(trial->id)};
+
+	trial->total_batches = 0;
+	memset(&trial->latest, 0, sizeof(Validation));
+	memset(&trial->best, 0, sizeof(Validation));
+	store_for_each(store, &rows_query, store_keys_of_kind(store, "batch"), values, NULL,
+				   recompute_row, &recompute);
+	trial->summary = summary_finish(recompute.summary, &trial->last_rows);
+	if (!trial->has_state)
+	{
+		/* Unless a report has just rolled back, nothing is known of that. */
+		if (trial->state_run_id != trial->run_id)
+		{
+			trial->state_run_id = trial->run_id;
+			trial->rolled_back_to = INT_MAX;
+		}
+		trial->has_state = true;
+	}
+}
+
+static const StoreQuery save_query = {
+	"WITH state AS ("
+	" INSERT INTO @store@.metrics_trial_state AS s"
+	" (trial_id, run_id, rolled_back_to, latest_validation_time, last_rows)"
+	" VALUES ($1, $2, $3, $4, $5)"
+	" ON CONFLICT (trial_id) DO UPDATE SET run_id = EXCLUDED.run_id,"
+	" rolled_back_to = EXCLUDED.rolled_back_to,"
+	" latest_validation_time = EXCLUDED.latest_validation_time, last_rows = EXCLUDED.last_rows)"
+	" UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7,"
+	" summary_metrics_timestamp = pg_catalog.now(), latest_validation_id = $8,"
+	" best_validation_id = $9, searcher_metric_value = $10, searcher_metric_value_signed = $11"
+	" WHERE id = $1",
+	.nargs = 11,
+	.argtypes = {INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, JSONBOID,
+	INT8OID, INT8OID, FLOAT8OID, FLOAT8OID}
+};
+
+/* Write a trial and its state back. */
+void
+trial_save(const MetricsStore *store, const Trial *trial)
+{
+	bool		latest = trial->latest.id != 0;
+	bool		best = trial->best.id != 0;
+	double		sign = trial->smaller_is_better ? 1 : -1;
+	Datum		values[11];
+	char		nulls[12] = "           ";
+
+	values[0] = Int32GetDatum(trial->id);
+	values[1] = Int32GetDatum(trial->state_run_id);
+	values[2] = Int32GetDatum(trial->rolled_back_to);
+	values[3] = TimestampTzGetDatum(trial->latest.end_time);
+	values[4] = JsonbPGetDatum(trial->last_rows);
+	values[5] = Int32GetDatum(trial->total_batches);
+	values[6] = JsonbPGetDatum(trial->summary);
+	values[7] = Int64GetDatum(trial->latest.id);
+	values[8] = Int64GetDatum(trial->best.id);
+	values[9] = Float8GetDatum(trial->best.value);
+	values[10] = Float8GetDatum(sign * trial->best.value);
+	if (!latest)
+		nulls[3] = nulls[7] = 'n';
+	if (!best)
+		nulls[8] = nulls[9] = nulls[10] = 'n';
+	store_execute(store, &save_query, NULL, values, nulls);
+}
+
+static const StoreQuery state_query = {
+	"SELECT run_id, rolled_back_to, latest_validation_time, last_rows"
+	" FROM @store@.metrics_trial_state WHERE trial_id = $1",
+	.nargs = 1, .argtypes = {INT4OID}
+};
+
+/* Lock a trial, compute it again and save it; false if there is none. */
+static bool
+recompute_and_save(const MetricsStore *store, int32 id, Trial *trial)
+{
+	Datum		values[] = {Int32GetDatum(id)};
+
+	if (!trial_lock(store, id, trial))
+		return false;
+	if (store_execute(store, &state_query, NULL, values, NULL) > 0)
+		trial_read_state(trial, 1);
+	trial_recompute(store, trial);
+	trial_save(store, trial);
+	return true;
+}
+
+/* metrics_recompute_summary(trial_id) → jsonb */
+Datum
+metrics_recompute_summary(PG_FUNCTION_ARGS)
+{
+	int32		id = PG_GETARG_INT32(0);
+	MetricsStore store;
+	Trial		trial;
+	Jsonb	   *result;
+
+	PreventCommandIfReadOnly("metrics_recompute_summary()");
+	store_open(fcinfo, RowExclusiveLock, &store);
+	SPI_connect();
+	if (!recompute_and_save(&store, id, &trial))
+		trial_unknown(id);
+	result = SPI_palloc(VARSIZE(trial.summary));
+	memcpy(result, trial.summary, VARSIZE(trial.summary));
+	SPI_finish();
+	PG_RETURN_JSONB_P(result);
+}
+
+static const StoreQuery register_query = {
+	"INSERT INTO @store@.trials AS t"
+	" (id, run_id, experiment_id, searcher_metric, smaller_is_better)"
+	" VALUES ($1, $2, $3, $4, $5)"
+	" ON CONFLICT (id) DO UPDATE SET run_id = EXCLUDED.run_id,"
+	" experiment_id = COALESCE(EXCLUDED.experiment_id, t.experiment_id),"
+	" searcher_metric = COALESCE(EXCLUDED.searcher_metric, t.searcher_metric),"
+	" smaller_is_better = CASE WHEN EXCLUDED.searcher_metric IS NULL THEN t.smaller_is_better"
+	" ELSE EXCLUDED.smaller_is_better END"
+	" WHERE t.run_id <= EXCLUDED.run_id",
+	.nargs = 5, .argtypes = {INT4OID, INT4OID, INT4OID, TEXTOID, BOOLOID}
+};
+
+/* metrics_register_trial(trial_id, run_id, experiment_id, searcher_metric, smaller_is_better) */
+Datum
+metrics_register_trial(PG_FUNCTION_ARGS)
+{
+	static const char *const names[] = {"trial_id", "run_id", NULL, NULL, "smaller_is_better"};
+	MetricsStore store;
+	Trial		trial;
+	Trial		after;
+	bool		exists;
+	Datum		values[5];
+	char		nulls[] = "     ";
+
+	for (int i = 0; i < 5; i++)
+	{
+		if (PG_ARGISNULL(i) && names[i] != NULL)
+			report_null_argument(names[i]);
+		values[i] = PG_GETARG_DATUM(i);
+		if (PG_ARGISNULL(i))
+			nulls[i] = 'n';
+	}
+	if (PG_GETARG_INT32(1) < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("run_id must not be negative, got %d", PG_GETARG_INT32(1)),
+				 errhint("The first run of a trial is 0.")));
+
+	PreventCommandIfReadOnly("metrics_register_trial()");
+	store_open(fcinfo, RowExclusiveLock, &store);
+	SPI_connect();
+	exists = trial_lock(&store, PG_GETARG_INT32(0), &trial);
+	if (store_execute(&store, &register_query, NULL, values, nulls) == 0 &&
+		(exists || trial_lock(&store, PG_GETARG_INT32(0), &trial)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("trial %d is at run %d already, cannot register run %d",
+						trial.id, trial.run_id, PG_GETARG_INT32(1)),
+				 errhint("Run ids of a trial only grow.")));
+
+	/* Another searcher metric finds another best validation. */
+	if (exists && trial_lock(&store, trial.id, &after) && after.searcher_metric &&
+		(trial.searcher_metric == NULL ||
+		 strcmp(trial.searcher_metric, after.searcher_metric) != 0 ||
+		 trial.smaller_is_better != after.smaller_is_better))
+		recompute_and_save(&store, trial.id, &after);
+	SPI_finish();
+	PG_RETURN_VOID();
+}
+
+static const StoreQuery best_trial_query = {
+	"SELECT id FROM @store@.trials WHERE experiment_id = $1 AND best_validation_id IS NOT NULL"
+	" ORDER BY searcher_metric_value = 'NaN', searcher_metric_value_signed, id LIMIT 1",
+	.reader = true, .nargs = 1, .argtypes = {INT4OID}
+};
+
+/* metrics_best_trial(experiment_id) → integer */
+Datum
+metrics_best_trial(PG_FUNCTION_ARGS)
+{
+	Datum		values[] = {PG_GETARG_DATUM(0)};
+	MetricsStore store;
+	bool		isnull = true;
+	Datum		result = 0;
+
+	store_open(fcinfo, AccessShareLock, &store);
+	SPI_connect();
+	if (store_execute(&store, &best_trial_query, NULL, values, NULL) > 0)
+		result = store_column(1, &isnull);
+	SPI_finish();
+	if (isnull)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(result);
+}

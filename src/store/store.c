@@ -1,0 +1,366 @@
+/*
+ * store.c
+ *	  Finding, creating, granting and upgrading the store.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "compat.h"
+#include "sql.h"
+#include "store/store.h"
+
+PG_FUNCTION_INFO_V1(metrics_create_store);
+PG_FUNCTION_INFO_V1(metrics_upgrade_store);
+PG_FUNCTION_INFO_V1(metrics_grant);
+
+/*
+ * The first column of a table that has at most one row; false if it has none.
+ * Reads past the caller's privileges, so only for tables that say nothing but
+ * where and what the store is.  The snapshot must be registered or active.
+ */
+static bool
+read_single_value(Oid relid, Snapshot snapshot, Oid type, Datum *value)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	TableScanDesc scan = table_beginscan(rel, snapshot, 0, NULL);
+	bool		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+
+	if (found)
+	{
+		bool		isnull;
+		Datum		column = slot_getattr(slot, 1, &isnull);
+
+		/* Both are NOT NULL in our tables. */
+		found = !isnull;
+		if (found)
+			*value = type == TEXTOID ?
+				PointerGetDatum(PG_DETOAST_DATUM_COPY(column)) : column;
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/*
+ * The extension's registry, which stands in the schema of its functions, so
+ * also in that of the one being called.
+ */
+static Oid
+registry_relation(FunctionCallInfo fcinfo)
+{
+	Oid			registry = get_relname_relid("metrics_store",
+											 get_func_namespace(fcinfo->flinfo->fn_oid));
+
+	if (!OidIsValid(registry))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the schema of function \"%s\" has no table \"metrics_store\"",
+						get_func_name(fcinfo->flinfo->fn_oid)),
+				 errhint("The objects of an extension belong together: move it back, or create the extension again.")));
+	return registry;
+}
+
+/*
+ * Look up the registered store, without a lock on it; false if there is none
+ * or it was dropped.  Fills all but the layout.
+ */
+bool
+store_find(FunctionCallInfo fcinfo, MetricsStore *store)
+{
+	Datum		relid;
+	Snapshot	snapshot;
+	bool		found;
+
+	store->registry = registry_relation(fcinfo);
+	store->layout = LAYOUT_NONE;
+
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	found = read_single_value(store->registry, snapshot, REGCLASSOID, &relid);
+	UnregisterSnapshot(snapshot);
+	if (!found)
+		return false;
+
+	store->metrics = DatumGetObjectId(relid);
+	store->namespace = get_rel_namespace(store->metrics);
+	if (!OidIsValid(store->namespace))
+		return false;
+	store->schema = get_namespace_name(store->namespace);
+	return true;
+}
+
+/*
+ * Open the store for reading or writing its rows: lock it, then look at its
+ * layout.  lockmode is AccessShareLock or RowExclusiveLock; the lock is kept
+ * until the end of the transaction.
+ *
+ * An upgrade locks trials before metrics, and so do we: see layout.c.
+ */
+void
+store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
+{
+	if (!store_find(fcinfo, store))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("database \"%s\" has no metrics store",
+						get_database_name(MyDatabaseId)),
+				 errhint("Call metrics_create_store() first.")));
+
+	LockRelationOid(store_relation(store, "trials"), lockmode);
+	LockRelationOid(store->metrics, lockmode);
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(store->metrics)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the metrics store was dropped while we waited for it")));
+
+	store->layout = store_read_layout(store);
+}
+
+/* A relation of the store by name; an error if it is not there. */
+Oid
+store_relation(const MetricsStore *store, const char *relname)
+{
+	Oid			relid = get_relname_relid(relname, store->namespace);
+
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the metrics store in schema \"%s\" has no table \"%s\"",
+						store->schema, relname),
+				 errhint("Restore the table, or drop the schema and call metrics_create_store().")));
+	return relid;
+}
+
+/* The role that owns the store. */
+Oid
+store_owner(const MetricsStore *store)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(store->metrics));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", store->metrics);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+/* Refuse a caller who is not the owner of the store. */
+void
+store_check_owner(const MetricsStore *store)
+{
+	if (!metrics_relation_ownercheck(store->metrics))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
+					   get_rel_name(store->metrics));
+}
+
+/*
+ * The layout that the store has now, whatever snapshot the caller has.  In a
+ * transaction whose snapshot is older than the layout, rows that came with the
+ * layout (routes and kinds) would be invisible: there is no right answer then
+ * but to start again.
+ */
+StoreLayout
+store_read_layout(const MetricsStore *store)
+{
+	Oid			relid = store_relation(store, "metrics_layout");
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Datum		latest;
+	Datum		visible;
+	StoreLayout layout = LAYOUT_NONE;
+
+	if (read_single_value(relid, snapshot, TEXTOID, &latest))
+		layout = layout_by_name(TextDatumGetCString(latest));
+	UnregisterSnapshot(snapshot);
+
+	if (layout == LAYOUT_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table \"%s.metrics_layout\" is empty", store->schema),
+				 errhint("It holds one row, the layout version of the store: restore it from a backup.")));
+
+	if (IsolationUsesXactSnapshot() &&
+		(!read_single_value(relid, GetActiveSnapshot(), TEXTOID, &visible) ||
+		 layout_by_name(TextDatumGetCString(visible)) != layout))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to a concurrent upgrade of the metrics store"),
+				 errhint("The transaction might succeed if retried.")));
+
+	return layout;
+}
+
+/* The version of the extension as installed in this database. */
+static StoreLayout
+installed_layout(void)
+{
+	char	   *version;
+
+	SPI_connect();
+	if (SPI_execute("SELECT extversion FROM pg_catalog.pg_extension"
+					" WHERE extname = 'metrics_ext'", false, 0) != SPI_OK_SELECT ||
+		SPI_processed != 1)
+		elog(ERROR, "extension \"metrics_ext\" is not installed");
+	version = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	SPI_finish();
+	return layout_by_name(version);
+}
+
+/*
+ * Write down where the store is.  The registry belongs to the owner of the
+ * extension, whose right to write it we borrow for just this.
+ */
+static void
+register_store(const MetricsStore *store)
+{
+	Oid			argtypes[] = {REGCLASSOID};
+	Datum		values[] = {ObjectIdGetDatum(store->metrics)};
+	MetricsStore registry = {.metrics = store->registry};
+	char	   *name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(store->registry)),
+												  get_rel_name(store->registry));
+	Oid			save_userid;
+	int			save_sec_context;
+
+	GetUserIdAndSecContext(&save_userid, &save_sec_context);
+	SetUserIdAndSecContext(store_owner(&registry),
+						   save_sec_context | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	run_sql("DELETE FROM %s", name);
+	if (SPI_execute_with_args(psprintf("INSERT INTO %s (store) VALUES ($1)", name),
+							  1, argtypes, values, NULL, false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not register the metrics store");
+	SPI_finish();
+	SetUserIdAndSecContext(save_userid, save_sec_context);
+}
+
+/*
+ * metrics_create_store(schema) → regclass
+ *
+ * Creates the store of the caller, or takes up the one that stands in the
+ * schema: brings it to the installed layout and registers it.  Whoever may
+ * create schemas in the database may do this; reporters trust the owner of the
+ * store as they trust the owner of any table with triggers.
+ */
+Datum
+metrics_create_store(PG_FUNCTION_ARGS)
+{
+	char	   *schema = NameStr(*PG_GETARG_NAME(0));
+	MetricsStore store;
+	AclResult	aclresult = metrics_database_aclcheck(ACL_CREATE);
+	Oid			owner = GetUserId();
+
+	PreventCommandIfReadOnly("metrics_create_store()");
+	if (aclresult != ACLCHECK_OK)
+		aclcheck_error(aclresult, OBJECT_DATABASE, get_database_name(MyDatabaseId));
+
+	/* One at a time, so that two callers cannot both find no store. */
+	LockRelationOid(registry_relation(fcinfo), ShareRowExclusiveLock);
+	if (store_find(fcinfo, &store) && strcmp(store.schema, schema) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("database \"%s\" has a metrics store in schema \"%s\" already",
+						get_database_name(MyDatabaseId), store.schema),
+				 errhint("One database holds one store: use it, or drop schema \"%s\" first.",
+						 store.schema)));
+
+	store.schema = schema;
+	store.namespace = get_namespace_oid(schema, true);
+	if (!OidIsValid(store.namespace))
+	{
+		SPI_connect();
+		run_sql("CREATE SCHEMA %s", quote_identifier(schema));
+		SPI_finish();
+		store.namespace = get_namespace_oid(schema, false);
+	}
+
+	store.metrics = get_relname_relid("metrics", store.namespace);
+	if (OidIsValid(store.metrics) &&
+		OidIsValid(get_relname_relid("metrics_layout", store.namespace)))
+	{
+		store_check_owner(&store);
+		owner = store_owner(&store);
+		store.layout = store_read_layout(&store);
+	}
+
+	layout_upgrade(&store, owner, installed_layout());
+	register_store(&store);
+	PG_RETURN_OID(store.metrics);
+}
+
+/*
+ * metrics_upgrade_store() → text
+ *
+ * ALTER EXTENSION … UPDATE calls it, and whoever restores a dump of an older
+ * store.  No store is no error, or an empty database could not be updated.
+ */
+Datum
+metrics_upgrade_store(PG_FUNCTION_ARGS)
+{
+	MetricsStore store;
+	StoreLayout target;
+
+	PreventCommandIfReadOnly("metrics_upgrade_store()");
+	if (!store_find(fcinfo, &store))
+		PG_RETURN_NULL();
+	store_check_owner(&store);
+	store.layout = store_read_layout(&store);
+	target = installed_layout();
+	layout_upgrade(&store, store_owner(&store), target);
+	PG_RETURN_TEXT_P(cstring_to_text(layout_name(store.layout)));
+}
+
+/*
+ * metrics_grant(role, access)
+ *
+ * Grants are on the partitioned table, not on its partitions, so that a policy
+ * on metrics cannot be passed by reading a partition.
+ */
+Datum
+metrics_grant(PG_FUNCTION_ARGS)
+{
+	const char *role = quote_identifier(NameStr(*PG_GETARG_NAME(0)));
+	char	   *access = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	bool		writer = strcmp(access, "writer") == 0;
+	MetricsStore store;
+	const char *schema;
+
+	if (!writer && strcmp(access, "reader") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("unknown access \"%s\"", access),
+				 errhint("Use \"reader\" or \"writer\".")));
+
+	store_open(fcinfo, AccessShareLock, &store);
+	store_check_owner(&store);
+	schema = quote_identifier(store.schema);
+
+	SPI_connect();
+	run_sql("GRANT USAGE ON SCHEMA %1$s TO %2$s;"
+						  "GRANT SELECT ON %1$s.metrics, %1$s.trials, %1$s.metrics_layout,"
+						  " %1$s.metrics_partition_kind, %1$s.metrics_route,"
+						  " %1$s.metrics_trial_state TO %2$s", schema, role);
+	if (writer)
+		run_sql("GRANT INSERT, UPDATE ON %1$s.metrics, %1$s.trials,"
+							  " %1$s.metrics_trial_state TO %2$s;"
+							  "GRANT USAGE ON SEQUENCE %1$s.metrics_id_seq TO %2$s",
+							  schema, role);
+	SPI_finish();
+	PG_RETURN_VOID();
+}

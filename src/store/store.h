@@ -1,0 +1,87 @@
+/*
+ * store.h
+ *	  The store: where it is, which layout it has, and queries against it.
+ *
+ * A store is the set of ordinary tables that metrics_create_store() makes in
+ * one schema for its caller.  The extension only remembers where it is, in its
+ * one-row table metrics_store.
+ */
+#ifndef METRICS_STORE_H
+#define METRICS_STORE_H
+
+#include "access/htup.h"
+#include "access/tupdesc.h"
+#include "fmgr.h"
+#include "storage/lockdefs.h"
+
+/* The layouts that a store can have, oldest first; see layout.c. */
+typedef enum StoreLayout
+{
+	LAYOUT_NONE = -1,			/* not created yet */
+	LAYOUT_1_0,
+	LAYOUT_1_1,
+} StoreLayout;
+
+#define LAYOUT_NEWEST LAYOUT_1_1
+
+typedef struct MetricsStore
+{
+	Oid			metrics;		/* the partitioned table */
+	Oid			namespace;
+	Oid			registry;		/* the extension's table metrics_store */
+	StoreLayout layout;
+	const char *schema;			/* name of the namespace, not quoted */
+} MetricsStore;
+
+/* store.c */
+extern bool store_find(FunctionCallInfo fcinfo, MetricsStore *store);
+extern void store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode,
+					   MetricsStore *store);
+extern Oid	store_relation(const MetricsStore *store, const char *relname);
+extern Oid	store_owner(const MetricsStore *store);
+extern void store_check_owner(const MetricsStore *store);
+extern StoreLayout store_read_layout(const MetricsStore *store);
+
+/* layout.c */
+extern const char *layout_name(StoreLayout layout);
+extern StoreLayout layout_by_name(const char *name);
+extern void layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target);
+
+/* query.c */
+#define STORE_QUERY_MAX_ARGS 12
+
+/*
+ * A query against the store, with $n parameters.  In its text, @store@ stands
+ * for the schema of the store, @extension@ for that of our functions, and
+ * @keys@ for one partition key or a list of them, as ready-made SQL: keys must
+ * be literals for the planner to prune by them.
+ *
+ * A reader sees what the calling query sees, and is planned for the values at
+ * hand, because the best plan for a page depends on where and how long it is.
+ */
+typedef struct StoreQuery
+{
+	const char *sql;
+	bool		reader;
+	int			nargs;
+	Oid			argtypes[STORE_QUERY_MAX_ARGS];
+} StoreQuery;
+
+typedef struct _SPI_plan *StorePlan;
+typedef void (*StoreRowCallback) (HeapTuple row, TupleDesc desc, void *arg);
+
+extern StorePlan store_plan(const MetricsStore *store, const StoreQuery *query,
+							const char *keys);
+extern uint64 store_execute(const MetricsStore *store, const StoreQuery *query,
+							const char *keys, Datum *values, const char *nulls);
+extern void store_for_each(const MetricsStore *store, const StoreQuery *query,
+						   const char *keys, Datum *values, const char *nulls,
+						   StoreRowCallback callback, void *arg);
+extern void store_return_rows(FunctionCallInfo fcinfo, const MetricsStore *store,
+							  const StoreQuery *query, const char *keys,
+							  Datum *values, const char *nulls);
+extern Datum store_column(int column, bool *isnull);
+extern const char *store_keys_of_kind(const MetricsStore *store, const char *kind);
+extern const char *store_group_key(const MetricsStore *store, const char *group);
+
+#endif							/* METRICS_STORE_H */
