@@ -21,7 +21,7 @@ PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) -I$(CURDIR)/src
 PG_CFLAGS = -Wextra -Wno-declaration-after-statement $(METRICS_CFLAGS)
 
 # What gcc gave PostgreSQL and clang does not know: flags and gnu_printf.
-PG_CFLAGS += $(if $(findstring clang,$(CC)),-Wno-ignored-optimization-argument -Wno-ignored-attributes)
+PG_CFLAGS += $(if $(findstring clang,$(CC)),-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
