@@ -9,6 +9,7 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/rel.h"
 
 /* 16 folded the per-catalog permission checks into object_*check(). */
 #if PG_VERSION_NUM < 160000
@@ -30,6 +31,13 @@
 #else
 #define metrics_stattarget_is_set(datum, isnull) (!(isnull))
 #define metrics_stattarget(datum) DatumGetInt16(datum)
+#endif
+
+/* 18 asks whether a deferrable primary key will do. */
+#if PG_VERSION_NUM < 180000
+#define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel)
+#else
+#define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel, false)
 #endif
 
 #endif							/* METRICS_COMPAT_H */

@@ -25,13 +25,6 @@
 
 PG_FUNCTION_INFO_V1(metrics_report);
 
-/* Where a group goes. */
-typedef struct Route
-{
-	char	   *partition_key;
-	bool		by_time;		/* kind time, not batch */
-} Route;
-
 /* The error for an argument that must not be NULL. */
 void
 report_null_argument(const char *name)
@@ -189,44 +182,32 @@ check_batch_report(const Report *report)
 	}
 }
 
-static const StoreQuery route_query = {
-	"SELECT k.partition_key, k.kind, t.run_id"
-	" FROM @store@.metrics_partition_kind k LEFT JOIN @store@.trials t ON t.id = $1"
-	" WHERE k.partition_key = COALESCE("
-	" (SELECT r.partition_key FROM @store@.metrics_route r WHERE r.metric_group = $2), 'GENERIC')",
-	.nargs = 2, .argtypes = {INT4OID, TEXTOID}
+static const StoreQuery run_query = {
+	"SELECT run_id FROM @store@.trials WHERE id = $1",
+	.nargs = 1, .argtypes = {INT4OID}
 };
 
-/* Where the report goes; an error if its run is not the current one. */
-static Route
-find_route(const MetricsStore *store, const Report *report)
+/* Refuse a report of a trial that is not there, or not of its current run. */
+static void
+check_run(const MetricsStore *store, const Report *report)
 {
-	Datum		values[] = {Int32GetDatum(report->trial_id), CStringGetTextDatum(report->group)};
-	Route		route;
+	Datum		values[] = {Int32GetDatum(report->trial_id)};
 	bool		isnull;
-	int32		run_id;
 
-	if (store_execute(store, &route_query, NULL, values, NULL) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("partition key \"GENERIC\" has no kind in table \"%s.metrics_partition_kind\"",
-						store->schema),
-				 errhint("Insert it again: ('GENERIC', 'batch').")));
-
-	run_id = DatumGetInt32(store_column(3, &isnull));
-	if (isnull)
+	if (store_execute(store, &run_query, NULL, values, NULL) == 0)
 		trial_unknown(report->trial_id);
-	trial_check_run(report->trial_id, report->run_id, run_id);
-	route.partition_key = TextDatumGetCString(store_column(1, &isnull));
-	route.by_time = strcmp(TextDatumGetCString(store_column(2, &isnull)), "time") == 0;
-	return route;
+	trial_check_run(report->trial_id, report->run_id, DatumGetInt32(store_column(1, &isnull)));
 }
 
-/* The key is a literal: only a constant is routed without looking at the others. */
+/*
+ * Insert a row, if the run is the current one.  The key is a literal: only a
+ * constant is routed without looking at the other partitions.
+ */
 static const StoreQuery insert_query = {
 	"INSERT INTO @store@.metrics"
-	" (trial_id, trial_run_id, end_time, metrics, total_batches, partition_type, metric_group)"
-	" VALUES ($1, $2, $3, $4, $5, @keys@, $6) RETURNING id, end_time",
+	" (trial_id, trial_run_id, end_time, metrics, total_batches, metric_group, partition_type)"
+	" SELECT $1, $2, $3, $4, $5, $6, @keys@ FROM @store@.trials WHERE id = $1 AND run_id = $2"
+	" RETURNING id, end_time",
 	.nargs = 6,
 	.argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
 };
@@ -236,7 +217,7 @@ static const StoreQuery insert_query = {
  * what was stored.
  */
 static int64
-insert_row(const MetricsStore *store, const Report *report, const Route *route, Jsonb *document,
+insert_row(const MetricsStore *store, const Report *report, const StoreRoute *route, Jsonb *document,
 		   TimestampTz *end_time)
 {
 	Datum		values[6];
@@ -253,9 +234,11 @@ insert_row(const MetricsStore *store, const Report *report, const Route *route, 
 	values[5] = CStringGetTextDatum(report->group);
 	if (route->by_time)
 		nulls[4] = 'n';
-	if (store_execute(store, &insert_query, quote_literal_cstr(route->partition_key),
-					  values, nulls) == 0)
+	if (store_execute(store, &insert_query, route->literal, values, nulls) == 0)
+	{
+		check_run(store, report);
 		return 0;
+	}
 
 	id = DatumGetInt64(store_column(1, &isnull));
 	*end_time = DatumGetTimestampTz(store_column(2, &isnull));
@@ -389,7 +372,7 @@ static const StoreQuery merge_query = {
  * otherwise *united and *added are as of unite_metrics().
  */
 static bool
-merge_row(const MetricsStore *store, const Report *report, const Route *route,
+merge_row(const MetricsStore *store, const Report *report, const StoreRoute *route,
 		  int64 id, Jsonb *document, Jsonb **united, Jsonb **added)
 {
 	const char *key = group_document_key(report->group);
@@ -428,7 +411,7 @@ merge_row(const MetricsStore *store, const Report *report, const Route *route,
 	values[1] = Int64GetDatum(id);
 	values[2] = Int32GetDatum(report->trial_id);
 	values[3] = Int32GetDatum(report->steps);
-	return store_execute(store, &merge_query, quote_literal_cstr(route->partition_key),
+	return store_execute(store, &merge_query, route->literal,
 						 values, NULL) > 0;
 }
 
@@ -446,7 +429,7 @@ static const StoreQuery state_query = {
 
 /* Write a report of kind batch; returns the id of the row, 0 if suppressed. */
 static int64
-write_batch_report(const MetricsStore *store, const Report *report, const Route *route)
+write_batch_report(const MetricsStore *store, const Report *report, const StoreRoute *route)
 {
 	Trial		trial;
 	Datum		values[4];
@@ -466,7 +449,7 @@ write_batch_report(const MetricsStore *store, const Report *report, const Route 
 	values[1] = Int32GetDatum(report->steps);
 	values[2] = Int32GetDatum(report->run_id);
 	values[3] = CStringGetTextDatum(report->group);
-	store_execute(store, &state_query, quote_literal_cstr(route->partition_key), values, NULL);
+	store_execute(store, &state_query, route->literal, values, NULL);
 	trial_read_state(&trial, 1);
 	id = DatumGetInt64(store_column(5, &isnull));
 
@@ -489,7 +472,7 @@ write_batch_report(const MetricsStore *store, const Report *report, const Route 
 			added = NULL;
 	}
 
-	archived = trial_rollback(store, &trial, route->partition_key, report->steps);
+	archived = trial_rollback(store, &trial, route->key, report->steps);
 	if (archived > 0 || !trial.has_state)
 		trial_recompute(store, &trial);
 	else if (added != NULL)
@@ -510,11 +493,11 @@ write_batch_report(const MetricsStore *store, const Report *report, const Route 
 int64
 report_write(const MetricsStore *store, const Report *report)
 {
-	Route		route;
+	StoreRoute	route;
 	TimestampTz end_time;
 
 	check_report(store, report);
-	route = find_route(store, report);
+	store_route(store, report->group, &route);
 	if (route.by_time)
 		return insert_row(store, report, &route, report->metrics, &end_time);
 	return write_batch_report(store, report, &route);

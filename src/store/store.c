@@ -4,18 +4,22 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/skey.h"
+#include "access/stratnum.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "executor/spi.h"
-#include "executor/tuptable.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -30,32 +34,51 @@ PG_FUNCTION_INFO_V1(metrics_upgrade_store);
 PG_FUNCTION_INFO_V1(metrics_grant);
 
 /*
- * The first column of a table that has at most one row; false if it has none.
- * Reads past the caller's privileges, so only for tables that say nothing but
- * where and what the store is.  The snapshot must be registered or active.
+ * Column number 1, or number 2 of the row that has key in number 1, of a table
+ * of ours that says where something is: the registry, the layout, the routes.
+ * false if there is no such row.  text is copied.
+ *
+ * Each report begins with several of these, so they go below SQL; and past the
+ * caller's privileges, for there is nothing secret in where things are.
  */
 static bool
-read_single_value(Oid relid, Snapshot snapshot, Oid type, Datum *value)
+read_value(Oid relid, const char *key, Snapshot snapshot, Datum *value)
 {
 	Relation	rel = table_open(relid, AccessShareLock);
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, snapshot, 0, NULL);
-	bool		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+	int			column = key ? 2 : 1;
+	ScanKeyData scan_key[1];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		isnull = true;
 
-	if (found)
+	if (key)
+		ScanKeyEntryInitialize(&scan_key[0], 0, 1, BTEqualStrategyNumber, TEXTOID,
+							   TupleDescAttr(RelationGetDescr(rel), 0)->attcollation,
+							   F_TEXTEQ, CStringGetTextDatum(key));
+	scan = systable_beginscan(rel, key ? metrics_primary_key(rel) : InvalidOid, key != NULL,
+							  snapshot, key ? 1 : 0, scan_key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		*value = heap_getattr(tuple, column, RelationGetDescr(rel), &isnull);
+	if (!isnull)
 	{
-		bool		isnull;
-		Datum		column = slot_getattr(slot, 1, &isnull);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column - 1);
 
-		/* Both are NOT NULL in our tables. */
-		found = !isnull;
-		if (found)
-			*value = type == TEXTOID ?
-				PointerGetDatum(PG_DETOAST_DATUM_COPY(column)) : column;
+		*value = datumCopy(*value, att->attbyval, att->attlen);
 	}
-	table_endscan(scan);
-	ExecDropSingleTupleTableSlot(slot);
+	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
+	return !isnull;
+}
+
+/* The same as it is now, whatever snapshot the caller has. */
+static bool
+read_latest_value(Oid relid, const char *key, Datum *value)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	bool		found = read_value(relid, key, snapshot, value);
+
+	UnregisterSnapshot(snapshot);
 	return found;
 }
 
@@ -86,16 +109,10 @@ bool
 store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 {
 	Datum		relid;
-	Snapshot	snapshot;
-	bool		found;
 
 	store->registry = registry_relation(fcinfo);
 	store->layout = LAYOUT_NONE;
-
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	found = read_single_value(store->registry, snapshot, REGCLASSOID, &relid);
-	UnregisterSnapshot(snapshot);
-	if (!found)
+	if (!read_latest_value(store->registry, NULL, &relid))
 		return false;
 
 	store->metrics = DatumGetObjectId(relid);
@@ -181,23 +198,19 @@ StoreLayout
 store_read_layout(const MetricsStore *store)
 {
 	Oid			relid = store_relation(store, "metrics_layout");
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	Datum		latest;
 	Datum		visible;
-	StoreLayout layout = LAYOUT_NONE;
+	StoreLayout layout;
 
-	if (read_single_value(relid, snapshot, TEXTOID, &latest))
-		layout = layout_by_name(TextDatumGetCString(latest));
-	UnregisterSnapshot(snapshot);
-
-	if (layout == LAYOUT_NONE)
+	if (!read_latest_value(relid, NULL, &latest))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s.metrics_layout\" is empty", store->schema),
 				 errhint("It holds one row, the layout version of the store: restore it from a backup.")));
+	layout = layout_by_name(TextDatumGetCString(latest));
 
 	if (IsolationUsesXactSnapshot() &&
-		(!read_single_value(relid, GetActiveSnapshot(), TEXTOID, &visible) ||
+		(!read_value(relid, NULL, GetActiveSnapshot(), &visible) ||
 		 layout_by_name(TextDatumGetCString(visible)) != layout))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -205,6 +218,29 @@ store_read_layout(const MetricsStore *store)
 				 errhint("The transaction might succeed if retried.")));
 
 	return layout;
+}
+
+/* The partition key that a metric group is routed to, and of which kind it is. */
+void
+store_route(const MetricsStore *store, const char *group, StoreRoute *route)
+{
+	Datum		value;
+
+	route->key = "GENERIC";
+	if (read_latest_value(store_relation(store, "metrics_route"), group, &value))
+		route->key = TextDatumGetCString(value);
+	if (!read_latest_value(store_relation(store, "metrics_partition_kind"), route->key, &value))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("partition key \"%s\" has no kind in table \"%s.metrics_partition_kind\"",
+						route->key, store->schema),
+				 errhint("Insert it again, with kind \"batch\" or \"time\".")));
+	route->by_time = strcmp(TextDatumGetCString(value), "time") == 0;
+
+	route->literal = quote_literal_cstr(route->key);
+	if (store->layout < LAYOUT_1_1)
+		route->literal = psprintf("%s::%s.metric_partition_type", route->literal,
+								  quote_identifier(store->schema));
 }
 
 /* The version of the extension as installed in this database. */

@@ -33,6 +33,14 @@ typedef struct MetricsStore
 	const char *schema;			/* name of the namespace, not quoted */
 } MetricsStore;
 
+/* Where a metric group goes. */
+typedef struct StoreRoute
+{
+	char	   *key;			/* the partition key */
+	char	   *literal;		/* the same as SQL */
+	bool		by_time;		/* its rows are identified by time, not by batches */
+} StoreRoute;
+
 /* store.c */
 extern bool store_find(FunctionCallInfo fcinfo, MetricsStore *store);
 extern void store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode,
@@ -41,6 +49,7 @@ extern Oid	store_relation(const MetricsStore *store, const char *relname);
 extern Oid	store_owner(const MetricsStore *store);
 extern void store_check_owner(const MetricsStore *store);
 extern StoreLayout store_read_layout(const MetricsStore *store);
+extern void store_route(const MetricsStore *store, const char *group, StoreRoute *route);
 
 /* layout.c */
 extern const char *layout_name(StoreLayout layout);
@@ -82,6 +91,5 @@ extern void store_return_rows(FunctionCallInfo fcinfo, const MetricsStore *store
 							  Datum *values, const char *nulls);
 extern Datum store_column(int column, bool *isnull);
 extern const char *store_keys_of_kind(const MetricsStore *store, const char *kind);
-extern const char *store_group_key(const MetricsStore *store, const char *group);
 
 #endif							/* METRICS_STORE_H */
