@@ -20,6 +20,7 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -124,6 +125,42 @@ store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 }
 
 /*
+ * A transaction whose snapshot is older than the layout of the store would not
+ * see the rows that came with it: there is no right answer then but to start
+ * again.
+ */
+static void
+check_transaction_snapshot(const MetricsStore *store)
+{
+	Datum		layout;
+
+	if (IsolationUsesXactSnapshot() &&
+		(!read_value(store_relation(store, "metrics_layout"), NULL, GetActiveSnapshot(), &layout) ||
+		 layout_by_name(TextDatumGetCString(layout)) != store->layout))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to a concurrent upgrade of the metrics store"),
+				 errhint("The transaction might succeed if retried.")));
+}
+
+/*
+ * Where the store was when it was opened last, and its layout: a report would
+ * otherwise spend a tenth of its time on finding out.  It holds until the
+ * relation cache is told of a change to the registry or to the partitioned
+ * table; what writes the registry or the layout sees to that.
+ */
+static bool last_opened_valid = false;
+static MetricsStore last_opened;
+
+static void
+forget_store(Datum arg, Oid relid)
+{
+	(void) arg;
+	if (!OidIsValid(relid) || relid == last_opened.metrics || relid == last_opened.registry)
+		last_opened_valid = false;
+}
+
+/*
  * Open the store for reading or writing its rows: lock it, then look at its
  * layout.  lockmode is AccessShareLock or RowExclusiveLock; the lock is kept
  * until the end of the transaction.
@@ -133,21 +170,46 @@ store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 void
 store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 {
-	if (!store_find(fcinfo, store))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("database \"%s\" has no metrics store",
-						get_database_name(MyDatabaseId)),
-				 errhint("Call metrics_create_store() first.")));
+	static bool callback_registered = false;
+	Oid			registry = registry_relation(fcinfo);
+
+	if (!callback_registered)
+	{
+		CacheRegisterRelcacheCallback(forget_store, 0);
+		callback_registered = true;
+	}
+
+	if (last_opened_valid && last_opened.registry == registry)
+	{
+		*store = last_opened;
+		store->schema = get_namespace_name(store->namespace);
+	}
+	else
+	{
+		last_opened_valid = false;
+		if (!store_find(fcinfo, store))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("database \"%s\" has no metrics store",
+							get_database_name(MyDatabaseId)),
+					 errhint("Call metrics_create_store() first.")));
+	}
 
 	LockRelationOid(store_relation(store, "trials"), lockmode);
 	LockRelationOid(store->metrics, lockmode);
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(store->metrics)))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("the metrics store was dropped while we waited for it")));
+	if (!last_opened_valid)
+	{
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(store->metrics)))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_TABLE),
+					 errmsg("the metrics store was dropped while we waited for it")));
 
-	store->layout = store_read_layout(store);
+		/* What comes in while we look makes it invalid again. */
+		last_opened = *store;
+		last_opened_valid = true;
+		store->layout = last_opened.layout = store_read_layout(store);
+	}
+	check_transaction_snapshot(store);
 }
 
 /* A relation of the store by name; an error if it is not there. */
@@ -188,36 +250,19 @@ store_check_owner(const MetricsStore *store)
 					   get_rel_name(store->metrics));
 }
 
-/*
- * The layout that the store has now, whatever snapshot the caller has.  In a
- * transaction whose snapshot is older than the layout, rows that came with the
- * layout (routes and kinds) would be invisible: there is no right answer then
- * but to start again.
- */
+/* The layout that the store has now, whatever snapshot the caller has. */
 StoreLayout
 store_read_layout(const MetricsStore *store)
 {
 	Oid			relid = store_relation(store, "metrics_layout");
-	Datum		latest;
-	Datum		visible;
-	StoreLayout layout;
+	Datum		layout;
 
-	if (!read_latest_value(relid, NULL, &latest))
+	if (!read_latest_value(relid, NULL, &layout))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s.metrics_layout\" is empty", store->schema),
 				 errhint("It holds one row, the layout version of the store: restore it from a backup.")));
-	layout = layout_by_name(TextDatumGetCString(latest));
-
-	if (IsolationUsesXactSnapshot() &&
-		(!read_value(relid, NULL, GetActiveSnapshot(), &visible) ||
-		 layout_by_name(TextDatumGetCString(visible)) != layout))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access due to a concurrent upgrade of the metrics store"),
-				 errhint("The transaction might succeed if retried.")));
-
-	return layout;
+	return layout_by_name(TextDatumGetCString(layout));
 }
 
 /* The partition key that a metric group is routed to, and of which kind it is. */
@@ -284,6 +329,7 @@ register_store(const MetricsStore *store)
 		elog(ERROR, "could not register the metrics store");
 	SPI_finish();
 	SetUserIdAndSecContext(save_userid, save_sec_context);
+	CacheInvalidateRelcacheByRelid(store->registry);
 }
 
 /*
