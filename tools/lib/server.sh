@@ -35,13 +35,18 @@ server_packages=("postgresql-$version" "postgresql-server-dev-$version" gcc libc
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$program" "$*" >&2; exit 1; }
 
+# Whether any process of a group runs, other than dead ones nobody asked about.
+group_runs() {
+	grep -q "^[^Z] [0-9]* $1 " < <(sed 's/.*) //' /proc/[0-9]*/stat 2>/dev/null)
+}
+
 # End a background process group and see it gone.
 end_group() {
 	local tries
 	kill -- "-$1" 2>/dev/null || return 0
 	for ((tries = 0; tries < 100; tries++)); do
+		group_runs "$1" || return 0
 		sleep 0.1
-		kill -0 -- "-$1" 2>/dev/null || return 0
 	done
 	kill -KILL -- "-$1" 2>/dev/null || :
 }
