@@ -60,9 +60,7 @@ check_epoch(Jsonb *metrics, const char *key)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("cannot add metric with non numeric '%s' value got %s", key,
-					value.type == jbvBinary ?
-					JsonbToCString(NULL, value.val.binary.data, 0) :
-					JsonbToCString(NULL, &JsonbValueToJsonb(&value)->root, 0)),
+					metric_value_text(&value)),
 			 errhint("Report \"%s\" as a finite number, or leave it out.", key)));
 }
 
@@ -84,7 +82,7 @@ check_report(const MetricsStore *store, const Report *report)
 				 errmsg("metric group cannot contain '.'"),
 				 errdetail("The group is \"%s\".", report->group),
 				 errhint("A dot separates the group from the name of a metric; use '_'.")));
-	if (size / 1024 >= (Size) metrics_max_document_size)
+	if (size > (Size) metrics_max_document_size * 1024)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("metrics document of %zu bytes is too large", size),
@@ -93,8 +91,7 @@ check_report(const MetricsStore *store, const Report *report)
 	if (!JB_ROOT_IS_OBJECT(report->metrics))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("metrics must be a JSON object, got %.100s",
-						JsonbToCString(NULL, &report->metrics->root, 0)),
+				 errmsg("metrics must be a JSON object, got %s", metric_document_text(report->metrics)),
 				 errhint("Report an object of names and values, for example {\"loss\": 0.5}.")));
 	if (report->batch_metrics != NULL)
 	{
@@ -111,8 +108,8 @@ check_report(const MetricsStore *store, const Report *report)
 		if (!valid)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("batch_metrics must be a JSON array of objects, got %.100s",
-							JsonbToCString(NULL, &report->batch_metrics->root, 0)),
+					 errmsg("batch_metrics must be a JSON array of objects, got %s",
+							metric_document_text(report->batch_metrics)),
 					 errhint("Report one object for each batch.")));
 	}
 	check_epoch(report->metrics, "epoch");

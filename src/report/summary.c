@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "common/hashfn.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "utils/builtins.h"
@@ -24,6 +25,9 @@
 
 #define SUM_DIGITS 34
 #define MEAN_DIGITS 17
+
+/* As much of a document as a message shows. */
+#define MESSAGE_BYTES 100
 
 typedef struct MetricName
 {
@@ -94,6 +98,28 @@ string_equals(const JsonbValue *value, const char *text)
 {
 	return value->val.string.len == (int) strlen(text) &&
 		memcmp(value->val.string.val, text, value->val.string.len) == 0;
+}
+
+/* A document for a message: its text, cut to what a reader wants to see of it. */
+const char *
+metric_document_text(Jsonb *document)
+{
+	char	   *text = JsonbToCString(NULL, &document->root, 0);
+	int			len = strlen(text);
+
+	if (len > MESSAGE_BYTES)
+	{
+		len = pg_mbcliplen(text, len, MESSAGE_BYTES);
+		return psprintf("%s...", pnstrdup(text, len));
+	}
+	return text;
+}
+
+/* The same for a value in a document. */
+const char *
+metric_value_text(const JsonbValue *value)
+{
+	return metric_document_text(JsonbValueToJsonb(unconstify(JsonbValue *, value)));
 }
 
 /* Is a value a number: one of JSON's, or a special one spelled as a string? */

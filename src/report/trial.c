@@ -189,7 +189,8 @@ static bool
 searcher_value(const Trial *trial, JsonbContainer *metrics, double *number)
 {
 	JsonbValue	value;
-	Datum		text;
+	char	   *text = NULL;
+	char	   *end = NULL;
 
 	if (trial->searcher_metric == NULL ||
 		!getKeyJsonValueFromContainer(metrics, trial->searcher_metric,
@@ -197,24 +198,23 @@ searcher_value(const Trial *trial, JsonbContainer *metrics, double *number)
 		value.type == jbvNull)
 		return false;
 
-	switch (value.type)
+	if (value.type == jbvNumeric)
 	{
-		case jbvNumeric:
-			text = DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric));
-			break;
-		case jbvString:
-			text = CStringGetDatum(pnstrdup(value.val.string.val, value.val.string.len));
-			break;
-		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("searcher metric \"%s\" must be a number, got %s",
-							trial->searcher_metric,
-							value.type == jbvBool ? (value.val.boolean ? "true" : "false") :
-							JsonbToCString(NULL, value.val.binary.data, 0)),
-					 errhint("Report a number, or the string NaN, Infinity or -Infinity.")));
+		*number = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow,
+													 NumericGetDatum(value.val.numeric)));
+		return true;
 	}
-	*number = DatumGetFloat8(DirectFunctionCall1(float8in, text));
+	if (value.type == jbvString)
+	{
+		text = pnstrdup(value.val.string.val, value.val.string.len);
+		*number = strtod(text, &end);
+	}
+	if (text == NULL || end == text || *end != '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("searcher metric \"%s\" must be a number, got %s",
+						trial->searcher_metric, metric_value_text(&value)),
+				 errhint("Report a number, or the string NaN, Infinity or -Infinity.")));
 	return true;
 }
 
