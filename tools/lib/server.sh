@@ -72,7 +72,7 @@ as_root() { if [[ $EUID == 0 ]]; then "$@"; else sudo "$@"; fi; }
 
 # Run a command as the user who owns the servers.
 as_user() {
-	[[ $EUID == 0 && $server_user != root ]] || { "$@"; return; }
+	[[ $EUID == 0 ]] || { "$@"; return; }
 	local home
 	home=$(getent passwd "$server_user" | cut -d: -f6)
 	HOME=$home USER=$server_user LOGNAME=$server_user \
@@ -216,7 +216,7 @@ stop_server() {
 }
 
 forget_socket() {
-	[[ ! -L $1/socket ]] || rm -rf "$(readlink "$1/socket")" "$1/socket"
+	[[ ! -L $1/socket ]] || as_user rm -rf "$(readlink "$1/socket")" "$1/socket"
 }
 
 # Let the programs called from here reach a server without being told where.
