@@ -196,17 +196,21 @@ check_run(const MetricsStore *store, const Report *report)
 	trial_check_run(report->trial_id, report->run_id, DatumGetInt32(store_column(1, &isnull)));
 }
 
-/*
- * Insert a row, if the run is the current one.  The key is a literal: only a
- * constant is routed without looking at the other partitions.
- */
-static const StoreQuery insert_query = {
+/* The key is a literal: then only its partition is looked at. */
+static const StoreQuery insert_batch_query = {
 	"INSERT INTO @store@.metrics"
 	" (trial_id, trial_run_id, end_time, metrics, total_batches, metric_group, partition_type)"
-	" SELECT $1, $2, $3, $4, $5, $6, @keys@ FROM @store@.trials WHERE id = $1 AND run_id = $2"
+	" VALUES ($1, $2, $3, $4, $5, $6, @keys@) RETURNING id, end_time",
+	.nargs = 6, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
+};
+
+/* The same for a trial that is not locked, if the run is the current one. */
+static const StoreQuery insert_time_query = {
+	"INSERT INTO @store@.metrics"
+	" (trial_id, trial_run_id, end_time, metrics, metric_group, partition_type)"
+	" SELECT $1, $2, $3, $4, $6, @keys@ FROM @store@.trials WHERE id = $1 AND run_id = $2"
 	" RETURNING id, end_time",
-	.nargs = 6,
-	.argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
+	.nargs = 6, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
 };
 
 /*
@@ -218,7 +222,6 @@ insert_row(const MetricsStore *store, const Report *report, const StoreRoute *ro
 		   TimestampTz *end_time)
 {
 	Datum		values[6];
-	char		nulls[] = "      ";
 	bool		isnull;
 	int64		id;
 
@@ -229,11 +232,11 @@ insert_row(const MetricsStore *store, const Report *report, const StoreRoute *ro
 	values[3] = JsonbPGetDatum(document);
 	values[4] = Int32GetDatum(report->steps);
 	values[5] = CStringGetTextDatum(report->group);
-	if (route->by_time)
-		nulls[4] = 'n';
-	if (store_execute(store, &insert_query, route->literal, values, nulls) == 0)
+	if (store_execute(store, route->by_time ? &insert_time_query : &insert_batch_query,
+					  route->literal, values, NULL) == 0)
 	{
-		check_run(store, report);
+		if (route->by_time)
+			check_run(store, report);
 		return 0;
 	}
 
@@ -414,7 +417,7 @@ merge_row(const MetricsStore *store, const Report *report, const StoreRoute *rou
 
 /* The state of the trial, and the row of the same run, group and step. */
 static const StoreQuery state_query = {
-	"SELECT s.run_id, s.rolled_back_to, s.latest_validation_time, s.last_rows,"
+	"SELECT s.run_id, s.rolled_back_to, s.latest_validation_time, s.last_rows, s.ctid,"
 	" m.id, m.end_time, m.metrics"
 	" FROM (SELECT) AS one"
 	" LEFT JOIN @store@.metrics_trial_state s ON s.trial_id = $1"
@@ -435,7 +438,7 @@ write_batch_report(const MetricsStore *store, const Report *report, const StoreR
 	TimestampTz end_time = 0;
 	Jsonb	   *united = report->metrics;
 	Jsonb	   *added = report->metrics;
-	uint64		archived;
+	uint64		archived = 0;
 
 	check_batch_report(report);
 	if (!trial_lock(store, report->trial_id, &trial))
@@ -448,7 +451,7 @@ write_batch_report(const MetricsStore *store, const Report *report, const StoreR
 	values[3] = CStringGetTextDatum(report->group);
 	store_execute(store, &state_query, route->literal, values, NULL);
 	trial_read_state(&trial, 1);
-	id = DatumGetInt64(store_column(5, &isnull));
+	id = DatumGetInt64(store_column(6, &isnull));
 
 	if (isnull)
 	{
@@ -463,24 +466,29 @@ write_batch_report(const MetricsStore *store, const Report *report, const StoreR
 	}
 	else
 	{
-		end_time = DatumGetTimestampTz(store_column(6, &isnull));
-		if (!merge_row(store, report, route, id, DatumGetJsonbP(store_column(7, &isnull)),
+		end_time = DatumGetTimestampTz(store_column(7, &isnull));
+		if (!merge_row(store, report, route, id, DatumGetJsonbP(store_column(8, &isnull)),
 					   &united, &added))
 			added = NULL;
 	}
 
-	archived = trial_rollback(store, &trial, route->key, report->steps);
-	if (archived > 0 || !trial.has_state)
-		trial_recompute(store, &trial);
-	else if (added != NULL)
+	for (;;)
 	{
-		trial.total_batches = Max(trial.total_batches, report->steps);
-		trial_add(&trial, report->group, &united->root, &added->root, end_time, id);
+		archived += trial_rollback(store, &trial, route->key, report->steps);
+		if (archived > 0 || !trial.has_state)
+			trial_recompute(store, &trial);
+		else if (added == NULL)
+			return id;			/* nothing that was not there */
+		else
+		{
+			trial.total_batches = Max(trial.total_batches, report->steps);
+			trial_add(&trial, report->group, &united->root, &added->root, end_time, id);
+		}
+		if (trial_save(store, &trial))
+			return id;
+		if (!trial_read(store, report->trial_id, &trial))
+			return id;			/* a trigger deleted the trial, so the row, too */
 	}
-	else
-		return id;				/* nothing that was not there */
-	trial_save(store, &trial);
-	return id;
 }
 
 /*

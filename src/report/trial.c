@@ -29,7 +29,7 @@ PG_FUNCTION_INFO_V1(metrics_best_trial);
 
 static const StoreQuery lock_query = {
 	"SELECT run_id, total_batches, summary_metrics, latest_validation_id, best_validation_id,"
-	" searcher_metric, smaller_is_better, searcher_metric_value"
+	" searcher_metric, smaller_is_better, searcher_metric_value, ctid"
 	" FROM @store@.trials WHERE id = $1 FOR NO KEY UPDATE",
 	.nargs = 1, .argtypes = {INT4OID}
 };
@@ -76,12 +76,14 @@ trial_lock(const MetricsStore *store, int32 id, Trial *trial)
 		trial->best.id = 0;
 	else
 		trial->best.value = DatumGetFloat8(value);
+	trial->tid = *(ItemPointer) DatumGetPointer(store_column(9, &isnull));
 	return true;
 }
 
 /*
- * Read the state of a locked trial from four columns of the row that the last
- * query returned: run_id, rolled_back_to, latest_validation_time, last_rows.
+ * Read the state of a locked trial from five columns of the row that the last
+ * query returned: run_id, rolled_back_to, latest_validation_time, last_rows and
+ * ctid of metrics_trial_state.
  */
 void
 trial_read_state(Trial *trial, int first_column)
@@ -100,6 +102,26 @@ trial_read_state(Trial *trial, int first_column)
 	else
 		trial->latest.end_time = DatumGetTimestampTz(value);
 	trial->last_rows = DatumGetJsonbP(store_column(first_column + 3, &isnull));
+	trial->state_tid = *(ItemPointer) DatumGetPointer(store_column(first_column + 4, &isnull));
+}
+
+static const StoreQuery state_query = {
+	"SELECT run_id, rolled_back_to, latest_validation_time, last_rows, ctid"
+	" FROM @store@.metrics_trial_state WHERE trial_id = $1",
+	.nargs = 1, .argtypes = {INT4OID}
+};
+
+/* Lock a trial and read it with its state; false if there is none. */
+bool
+trial_read(const MetricsStore *store, int32 id, Trial *trial)
+{
+	Datum		values[] = {Int32GetDatum(id)};
+
+	if (!trial_lock(store, id, trial))
+		return false;
+	if (store_execute(store, &state_query, NULL, values, NULL) > 0)
+		trial_read_state(trial, 1);
+	return true;
 }
 
 /* The error for a trial that is not there. */
@@ -322,44 +344,60 @@ trial_recompute(const MetricsStore *store, Trial *trial)
 	store_for_each(store, &rows_query, store_keys_of_kind(store, "batch"), values, NULL,
 				   recompute_row, &recompute);
 	trial->summary = summary_finish(recompute.summary, &trial->last_rows);
-	if (!trial->has_state)
+	if (!trial->has_state && trial->state_run_id != trial->run_id)
 	{
-		/* Unless a report has just rolled back, nothing is known of that. */
-		if (trial->state_run_id != trial->run_id)
-		{
-			trial->state_run_id = trial->run_id;
-			trial->rolled_back_to = INT_MAX;
-		}
-		trial->has_state = true;
+		/* Nothing is known of roll-backs: the next report has to look. */
+		trial->state_run_id = trial->run_id;
+		trial->rolled_back_to = INT_MAX;
 	}
 }
 
+/*
+ * The rows are found by where they are: an index would lead past all their
+ * earlier versions, which nobody can clean up before the transaction ends.
+ */
+#define SAVE_TRIAL \
+	" UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7," \
+	" summary_metrics_timestamp = pg_catalog.now(), latest_validation_id = $8," \
+	" best_validation_id = $9, searcher_metric_value = $10, searcher_metric_value_signed = $11" \
+	" WHERE ctid = $12 AND id = $1"
+#define SAVE_ARGUMENTS \
+	INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, JSONBOID, \
+	INT8OID, INT8OID, FLOAT8OID, FLOAT8OID, TIDOID
+
 static const StoreQuery save_query = {
 	"WITH state AS ("
-	" INSERT INTO @store@.metrics_trial_state AS s"
+	" UPDATE @store@.metrics_trial_state SET run_id = $2, rolled_back_to = $3,"
+	" latest_validation_time = $4, last_rows = $5"
+	" WHERE ctid = $13 AND trial_id = $1 RETURNING trial_id)"
+	SAVE_TRIAL " AND EXISTS (SELECT FROM state)",
+	.nargs = 13, .argtypes = {SAVE_ARGUMENTS, TIDOID}
+};
+
+/* The same for a trial that has no state yet, or not in this transaction's eyes. */
+static const StoreQuery save_first_query = {
+	"WITH state AS ("
+	" INSERT INTO @store@.metrics_trial_state"
 	" (trial_id, run_id, rolled_back_to, latest_validation_time, last_rows)"
 	" VALUES ($1, $2, $3, $4, $5)"
 	" ON CONFLICT (trial_id) DO UPDATE SET run_id = EXCLUDED.run_id,"
 	" rolled_back_to = EXCLUDED.rolled_back_to,"
 	" latest_validation_time = EXCLUDED.latest_validation_time, last_rows = EXCLUDED.last_rows)"
-	" UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7,"
-	" summary_metrics_timestamp = pg_catalog.now(), latest_validation_id = $8,"
-	" best_validation_id = $9, searcher_metric_value = $10, searcher_metric_value_signed = $11"
-	" WHERE id = $1",
-	.nargs = 11,
-	.argtypes = {INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, JSONBOID,
-	INT8OID, INT8OID, FLOAT8OID, FLOAT8OID}
+	SAVE_TRIAL,
+	.nargs = 12, .argtypes = {SAVE_ARGUMENTS}
 };
 
-/* Write a trial and its state back. */
-void
+/*
+ * Write a trial and its state back.  Returns false, having written nothing, if
+ * they were changed since they were read: not by others, who wait for the lock,
+ * but by a trigger of the user's that reports, too.
+ */
+bool
 trial_save(const MetricsStore *store, const Trial *trial)
 {
-	bool		latest = trial->latest.id != 0;
-	bool		best = trial->best.id != 0;
 	double		sign = trial->smaller_is_better ? 1 : -1;
-	Datum		values[11];
-	char		nulls[12] = "           ";
+	Datum		values[13];
+	char		nulls[] = "             ";
 
 	values[0] = Int32GetDatum(trial->id);
 	values[1] = Int32GetDatum(trial->state_run_id);
@@ -372,31 +410,26 @@ trial_save(const MetricsStore *store, const Trial *trial)
 	values[8] = Int64GetDatum(trial->best.id);
 	values[9] = Float8GetDatum(trial->best.value);
 	values[10] = Float8GetDatum(sign * trial->best.value);
-	if (!latest)
+	values[11] = PointerGetDatum(&trial->tid);
+	values[12] = PointerGetDatum(&trial->state_tid);
+	if (trial->latest.id == 0)
 		nulls[3] = nulls[7] = 'n';
-	if (!best)
+	if (trial->best.id == 0)
 		nulls[8] = nulls[9] = nulls[10] = 'n';
-	store_execute(store, &save_query, NULL, values, nulls);
+	return store_execute(store, trial->has_state ? &save_query : &save_first_query,
+						 NULL, values, nulls) > 0;
 }
-
-static const StoreQuery state_query = {
-	"SELECT run_id, rolled_back_to, latest_validation_time, last_rows"
-	" FROM @store@.metrics_trial_state WHERE trial_id = $1",
-	.nargs = 1, .argtypes = {INT4OID}
-};
 
 /* Lock a trial, compute it again and save it; false if there is none. */
 static bool
 recompute_and_save(const MetricsStore *store, int32 id, Trial *trial)
 {
-	Datum		values[] = {Int32GetDatum(id)};
-
-	if (!trial_lock(store, id, trial))
-		return false;
-	if (store_execute(store, &state_query, NULL, values, NULL) > 0)
-		trial_read_state(trial, 1);
-	trial_recompute(store, trial);
-	trial_save(store, trial);
+	do
+	{
+		if (!trial_read(store, id, trial))
+			return false;
+		trial_recompute(store, trial);
+	} while (!trial_save(store, trial));
 	return true;
 }
 
