@@ -14,7 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "report/report.h"
-#include "report/summary.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_report_batch);
 
@@ -50,7 +50,8 @@ integer_value(const char *key, const JsonbValue *value)
 	if (failed)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be a number, got %s", key, metric_value_text(value))));
+				 errmsg("\"%s\" must be a number, got %s", key, metric_value_text(value)),
+				 errhint("Give a whole number, without quotes.")));
 	return number;
 }
 
@@ -60,7 +61,8 @@ string_value(const char *key, const JsonbValue *value)
 	if (value->type != jbvString)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be a string, got %s", key, metric_value_text(value))));
+				 errmsg("\"%s\" must be a string, got %s", key, metric_value_text(value)),
+				 errhint("Quote it.")));
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
 

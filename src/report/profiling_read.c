@@ -15,7 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "report/report.h"
-#include "report/summary.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_profiling_values);
 PG_FUNCTION_INFO_V1(metrics_profiling_rows);

@@ -11,7 +11,6 @@
 
 #include <math.h>
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -21,7 +20,9 @@
 
 #include "guc.h"
 #include "report/report.h"
+#include "report/row.h"
 #include "report/trial.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_report);
 
@@ -31,7 +32,8 @@ report_null_argument(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be NULL", name)));
+			 errmsg("%s must not be NULL", name),
+			 errhint("Give a value, or leave the argument out if it has a default.")));
 }
 
 /* The groups that 1.1 gave a partition, which an older layout cannot take. */
@@ -196,225 +198,6 @@ check_run(const MetricsStore *store, const Report *report)
 	trial_check_run(report->trial_id, report->run_id, DatumGetInt32(store_column(1, &isnull)));
 }
 
-/* The key is a literal: then only its partition is looked at. */
-static const StoreQuery insert_batch_query = {
-	"INSERT INTO @store@.metrics"
-	" (trial_id, trial_run_id, end_time, metrics, total_batches, metric_group, partition_type)"
-	" VALUES ($1, $2, $3, $4, $5, $6, @keys@) RETURNING id, end_time",
-	.nargs = 6, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
-};
-
-/* The same for a trial that is not locked, if the run is the current one. */
-static const StoreQuery insert_time_query = {
-	"INSERT INTO @store@.metrics"
-	" (trial_id, trial_run_id, end_time, metrics, metric_group, partition_type)"
-	" SELECT $1, $2, $3, $4, $6, @keys@ FROM @store@.trials WHERE id = $1 AND run_id = $2"
-	" RETURNING id, end_time",
-	.nargs = 6, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
-};
-
-/*
- * Insert a row; returns its id, or 0 if a trigger suppressed it.  *end_time is
- * what was stored.
- */
-static int64
-insert_row(const MetricsStore *store, const Report *report, const StoreRoute *route, Jsonb *document,
-		   TimestampTz *end_time)
-{
-	Datum		values[6];
-	bool		isnull;
-	int64		id;
-
-	values[0] = Int32GetDatum(report->trial_id);
-	values[1] = Int32GetDatum(report->run_id);
-	values[2] = TimestampTzGetDatum(report->has_time ? report->time :
-									GetCurrentTransactionStartTimestamp());
-	values[3] = JsonbPGetDatum(document);
-	values[4] = Int32GetDatum(report->steps);
-	values[5] = CStringGetTextDatum(report->group);
-	if (store_execute(store, route->by_time ? &insert_time_query : &insert_batch_query,
-					  route->literal, values, NULL) == 0)
-	{
-		if (route->by_time)
-			check_run(store, report);
-		return 0;
-	}
-
-	id = DatumGetInt64(store_column(1, &isnull));
-	*end_time = DatumGetTimestampTz(store_column(2, &isnull));
-	return id;
-}
-
-/* A jsonb as a value that can be pushed into another. */
-static JsonbValue
-embed(Jsonb *jsonb)
-{
-	JsonbValue	value;
-
-	JsonbToJsonbValue(jsonb, &value);
-	return value;
-}
-
-static void
-push_member(JsonbParseState **state, const char *name, JsonbValue value)
-{
-	JsonbValue	key = {.type = jbvString};
-
-	key.val.string.val = unconstify(char *, name);
-	key.val.string.len = strlen(name);
-	pushJsonbValue(state, WJB_KEY, &key);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-/*
- * The document of a row: {"avg_metrics": …, "batch_metrics": …}, and for
- * validations {"validation_metrics": …}, which have no batches.
- */
-static Jsonb *
-make_document(const char *group, JsonbValue metrics, JsonbValue batch_metrics)
-{
-	JsonbParseState *state = NULL;
-	const char *key = group_document_key(group);
-
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_member(&state, key, metrics);
-	if (strcmp(key, METRICS_KEY) == 0)
-		push_member(&state, "batch_metrics", batch_metrics);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
-}
-
-static bool
-values_equal(const JsonbValue *a, const JsonbValue *b)
-{
-	if (a->type != b->type)
-		return false;
-	switch (a->type)
-	{
-		case jbvNull:
-			return true;
-		case jbvBool:
-			return a->val.boolean == b->val.boolean;
-		case jbvNumeric:
-			return DatumGetBool(DirectFunctionCall2(numeric_eq, NumericGetDatum(a->val.numeric),
-													NumericGetDatum(b->val.numeric)));
-		case jbvString:
-			return a->val.string.len == b->val.string.len &&
-				memcmp(a->val.string.val, b->val.string.val, a->val.string.len) == 0;
-		case jbvBinary:
-			return compareJsonbContainers(a->val.binary.data, b->val.binary.data) == 0;
-		default:
-			elog(ERROR, "unexpected jsonb value type %d", (int) a->type);
-	}
-}
-
-/*
- * Unite the metrics of a row with reported ones: names that both have must have
- * equal values.  Returns the union and, in *added, what only the report has;
- * NULL if that is nothing.
- */
-static Jsonb *
-unite_metrics(JsonbContainer *stored, Jsonb *reported, Jsonb **added)
-{
-	JsonbParseState *united_state = NULL;
-	JsonbParseState *added_state = NULL;
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	key;
-	JsonbValue	value;
-	JsonbValue	old_value;
-
-	pushJsonbValue(&united_state, WJB_BEGIN_OBJECT, NULL);
-	it = JsonbIteratorInit(stored);
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
-	{
-		if (token == WJB_KEY || token == WJB_VALUE)
-			pushJsonbValue(&united_state, token, &key);
-	}
-
-	pushJsonbValue(&added_state, WJB_BEGIN_OBJECT, NULL);
-	it = JsonbIteratorInit(&reported->root);
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
-	{
-		if (token != WJB_KEY)
-			continue;
-		JsonbIteratorNext(&it, &value, true);
-		if (getKeyJsonValueFromContainer(stored, key.val.string.val, key.val.string.len, &old_value))
-		{
-			if (!values_equal(&value, &old_value))
-				ereport(ERROR,
-						(errcode(ERRCODE_UNIQUE_VIOLATION),
-						 errmsg("overwriting existing metric keys is not supported, conflicting key: \"%.*s\"",
-								key.val.string.len, key.val.string.val),
-						 errhint("It was reported with another value at the same step; report each metric once, or under another step.")));
-			continue;
-		}
-		pushJsonbValue(&united_state, WJB_KEY, &key);
-		pushJsonbValue(&united_state, WJB_VALUE, &value);
-		pushJsonbValue(&added_state, WJB_KEY, &key);
-		pushJsonbValue(&added_state, WJB_VALUE, &value);
-	}
-
-	*added = JsonbValueToJsonb(pushJsonbValue(&added_state, WJB_END_OBJECT, NULL));
-	if (JB_ROOT_COUNT(*added) == 0)
-		*added = NULL;
-	return JsonbValueToJsonb(pushJsonbValue(&united_state, WJB_END_OBJECT, NULL));
-}
-
-static const StoreQuery merge_query = {
-	"UPDATE @store@.metrics SET metrics = $1"
-	" WHERE id = $2 AND trial_id = $3 AND total_batches = $4 AND partition_type = @keys@",
-	.nargs = 4, .argtypes = {JSONBOID, INT8OID, INT4OID, INT4OID}
-};
-
-/*
- * Merge a report into the row that the run has at this step: its metrics are
- * united, end_time and id stay.  Returns false if that changed nothing;
- * otherwise *united and *added are as of unite_metrics().
- */
-static bool
-merge_row(const MetricsStore *store, const Report *report, const StoreRoute *route,
-		  int64 id, Jsonb *document, Jsonb **united, Jsonb **added)
-{
-	const char *key = group_document_key(report->group);
-	bool		takes_batches = strcmp(key, METRICS_KEY) == 0;
-	JsonbValue	stored;
-	JsonbValue	batches = {.type = jbvNull};
-	Datum		values[4];
-
-	if (!JB_ROOT_IS_OBJECT(document) ||
-		!getKeyJsonValueFromContainer(&document->root, key, strlen(key), &stored) ||
-		stored.type != jbvBinary || !JsonContainerIsObject(stored.val.binary.data))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("the document of row " INT64_FORMAT " of \"%s.metrics\" has no object \"%s\" to merge into",
-						id, store->schema, key),
-				 errhint("It was not written by metrics_report(); correct or remove it.")));
-	*united = unite_metrics(stored.val.binary.data, report->metrics, added);
-
-	if (takes_batches)
-	{
-		getKeyJsonValueFromContainer(&document->root, "batch_metrics", 13, &batches);
-		if (report->batch_metrics && batches.type != jbvNull)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNIQUE_VIOLATION),
-					 errmsg("overwriting batch metrics is not supported"),
-					 errdetail("Batch metrics of trial %d, group \"%s\", were reported at step %d already.",
-							   report->trial_id, report->group, report->steps),
-					 errhint("Report the batches of a step once.")));
-	}
-	if (*added == NULL && !(takes_batches && report->batch_metrics))
-		return false;
-
-	if (report->batch_metrics)
-		batches = embed(report->batch_metrics);
-	values[0] = JsonbPGetDatum(make_document(report->group, embed(*united), batches));
-	values[1] = Int64GetDatum(id);
-	values[2] = Int32GetDatum(report->trial_id);
-	values[3] = Int32GetDatum(report->steps);
-	return store_execute(store, &merge_query, route->literal,
-						 values, NULL) > 0;
-}
-
 /* The state of the trial, and the row of the same run, group and step. */
 static const StoreQuery state_query = {
 	"SELECT s.run_id, s.rolled_back_to, s.latest_validation_time, s.last_rows, s.ctid,"
@@ -427,18 +210,42 @@ static const StoreQuery state_query = {
 	.nargs = 4, .argtypes = {INT4OID, INT4OID, INT4OID, TEXTOID}
 };
 
+/*
+ * Bring the trial to what its rows are now.  A trigger of the user's may have
+ * changed the row, which is then not what the report said, or have reported to
+ * the same trial, which is then not what we read: both are found out.
+ */
+static void
+account_for_row(const MetricsStore *store, const Report *report, const StoreRoute *route,
+				const Row *row, Trial *trial, uint64 recomputes)
+{
+	uint64		archived = 0;
+
+	do
+	{
+		archived += trial_rollback(store, trial, route->key, report->steps);
+		if (archived > 0 || !trial->has_state || row->changed_by_trigger ||
+			trial_recomputes != recomputes)
+			trial_recompute(store, trial);
+		else if (row->added == NULL)
+			return;				/* nothing that was not there */
+		else
+		{
+			trial->total_batches = Max(trial->total_batches, report->steps);
+			trial_add(trial, report->group, row->metrics, row->added, row->end_time, row->id);
+		}
+	} while (!trial_save(store, trial) && trial_read(store, report->trial_id, trial));
+}
+
 /* Write a report of kind batch; returns the id of the row, 0 if suppressed. */
 static int64
 write_batch_report(const MetricsStore *store, const Report *report, const StoreRoute *route)
 {
+	uint64		recomputes = trial_recomputes;
 	Trial		trial;
+	Row			row = {0};
 	Datum		values[4];
 	bool		isnull;
-	int64		id;
-	TimestampTz end_time = 0;
-	Jsonb	   *united = report->metrics;
-	Jsonb	   *added = report->metrics;
-	uint64		archived = 0;
 
 	check_batch_report(report);
 	if (!trial_lock(store, report->trial_id, &trial))
@@ -451,44 +258,21 @@ write_batch_report(const MetricsStore *store, const Report *report, const StoreR
 	values[3] = CStringGetTextDatum(report->group);
 	store_execute(store, &state_query, route->literal, values, NULL);
 	trial_read_state(&trial, 1);
-	id = DatumGetInt64(store_column(6, &isnull));
+	row.id = DatumGetInt64(store_column(6, &isnull));
 
 	if (isnull)
-	{
-		JsonbValue	batches = {.type = jbvNull};
-
-		if (report->batch_metrics)
-			batches = embed(report->batch_metrics);
-		id = insert_row(store, report, route,
-						make_document(report->group, embed(report->metrics), batches), &end_time);
-		if (id == 0)
-			return 0;
-	}
+		row_insert(store, report, route, &row);
 	else
 	{
-		end_time = DatumGetTimestampTz(store_column(7, &isnull));
-		if (!merge_row(store, report, route, id, DatumGetJsonbP(store_column(8, &isnull)),
-					   &united, &added))
-			added = NULL;
-	}
+		Jsonb	   *document = DatumGetJsonbP(store_column(8, &isnull));
 
-	for (;;)
-	{
-		archived += trial_rollback(store, &trial, route->key, report->steps);
-		if (archived > 0 || !trial.has_state)
-			trial_recompute(store, &trial);
-		else if (added == NULL)
-			return id;			/* nothing that was not there */
-		else
-		{
-			trial.total_batches = Max(trial.total_batches, report->steps);
-			trial_add(&trial, report->group, &united->root, &added->root, end_time, id);
-		}
-		if (trial_save(store, &trial))
-			return id;
-		if (!trial_read(store, report->trial_id, &trial))
-			return id;			/* a trigger deleted the trial, so the row, too */
+		row.end_time = DatumGetTimestampTz(store_column(7, &isnull));
+		row.metrics = document_metrics(document, report->group);
+		row_merge(store, report, route, document, &row);
 	}
+	if (row.id != 0)
+		account_for_row(store, report, route, &row, &trial, recomputes);
+	return row.id;
 }
 
 /*
@@ -499,13 +283,17 @@ int64
 report_write(const MetricsStore *store, const Report *report)
 {
 	StoreRoute	route;
-	TimestampTz end_time;
+	int64		id;
 
 	check_report(store, report);
 	store_route(store, report->group, &route);
-	if (route.by_time)
-		return insert_row(store, report, &route, report->metrics, &end_time);
-	return write_batch_report(store, report, &route);
+	if (!route.by_time)
+		return write_batch_report(store, report, &route);
+
+	id = row_insert_by_time(store, report, &route);
+	if (id == 0)
+		check_run(store, report);
+	return id;
 }
 
 /*

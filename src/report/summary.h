@@ -20,9 +20,4 @@ extern void summary_add(Summary *summary, const char *group, JsonbContainer *met
 						TimestampTz end_time, int64 id);
 extern Jsonb *summary_finish(Summary *summary, Jsonb **last_rows);
 
-extern const char *metric_document_text(Jsonb *document);
-extern const char *metric_value_text(const JsonbValue *value);
-extern bool metric_is_number(const JsonbValue *value);
-extern bool metric_is_timestamp(const char *text, int len, bool zone_required);
-
 #endif							/* METRICS_SUMMARY_H */

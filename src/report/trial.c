@@ -22,6 +22,7 @@
 
 #include "report/report.h"
 #include "report/trial.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_register_trial);
 PG_FUNCTION_INFO_V1(metrics_recompute_summary);
@@ -164,6 +165,20 @@ group_summary_key(const char *group)
 	return strcmp(group, TRAINING_GROUP) == 0 ? METRICS_KEY : group;
 }
 
+/* The metrics in a document of a group; NULL if the document is none of ours. */
+JsonbContainer *
+document_metrics(Jsonb *document, const char *group)
+{
+	const char *key = group_document_key(group);
+	JsonbValue	metrics;
+
+	if (!JB_ROOT_IS_OBJECT(document) ||
+		!getKeyJsonValueFromContainer(&document->root, key, strlen(key), &metrics) ||
+		metrics.type != jbvBinary || !JsonContainerIsObject(metrics.val.binary.data))
+		return NULL;
+	return metrics.val.binary.data;
+}
+
 static const StoreQuery rollback_query = {
 	"UPDATE @store@.metrics SET archived = true"
 	" WHERE trial_id = $1 AND NOT archived AND trial_run_id < $2"
@@ -298,7 +313,7 @@ recompute_row(HeapTuple row, TupleDesc desc, void *arg)
 	TimestampTz end_time;
 	int64		id;
 	int32		batches;
-	JsonbValue	metrics;
+	JsonbContainer *metrics;
 	Datum		document;
 
 	end_time = DatumGetTimestampTz(SPI_getbinval(row, desc, 2, &isnull));
@@ -309,16 +324,13 @@ recompute_row(HeapTuple row, TupleDesc desc, void *arg)
 	document = SPI_getbinval(row, desc, 5, &isnull);
 
 	recompute->trial->total_batches = Max(recompute->trial->total_batches, batches);
-	if (isnull ||
-		!JB_ROOT_IS_OBJECT(DatumGetJsonbP(document)) ||
-		!getKeyJsonValueFromContainer(&DatumGetJsonbP(document)->root, group_document_key(group),
-									  strlen(group_document_key(group)), &metrics) ||
-		metrics.type != jbvBinary || !JsonContainerIsObject(metrics.val.binary.data))
+	metrics = isnull ? NULL : document_metrics(DatumGetJsonbP(document), group);
+	if (metrics == NULL)
 		return;					/* written by hand: not a document of ours */
 
-	summary_add(recompute->summary, group_summary_key(group), metrics.val.binary.data, end_time, id);
+	summary_add(recompute->summary, group_summary_key(group), metrics, end_time, id);
 	if (strcmp(group, VALIDATION_GROUP) == 0)
-		consider_validation(recompute->trial, metrics.val.binary.data, end_time, id);
+		consider_validation(recompute->trial, metrics, end_time, id);
 }
 
 static const StoreQuery rows_query = {
@@ -326,6 +338,9 @@ static const StoreQuery rows_query = {
 	" WHERE trial_id = $1 AND NOT archived AND partition_type IN (@keys@)",
 	.nargs = 1, .argtypes = {INT4OID}
 };
+
+/* How often this session did that; see account_for_row(). */
+uint64		trial_recomputes = 0;
 
 /*
  * Compute all that is derived from the rows of a trial again, from its
@@ -338,6 +353,7 @@ trial_recompute(const MetricsStore *store, Trial *trial)
 	Recompute	recompute = {.trial = trial,.summary = summary_begin(NULL, NULL)};
 	Datum		values[] = {Int32GetDatum(trial->id)};
 
+	trial_recomputes++;
 	trial->total_batches = 0;
 	memset(&trial->latest, 0, sizeof(Validation));
 	memset(&trial->best, 0, sizeof(Validation));
@@ -374,12 +390,12 @@ static const StoreQuery save_query = {
 	.nargs = 13, .argtypes = {SAVE_ARGUMENTS, TIDOID}
 };
 
-/* The same for a trial that has no state yet, or not in this transaction's eyes. */
+/* The same for a trial that has no state yet. */
 static const StoreQuery save_first_query = {
 	"WITH state AS ("
 	" INSERT INTO @store@.metrics_trial_state"
 	" (trial_id, run_id, rolled_back_to, latest_validation_time, last_rows)"
-	" VALUES ($1, $2, $3, $4, $5)"
+	" SELECT $1, $2, $3, $4, $5 FROM @store@.trials WHERE ctid = $12 AND id = $1"
 	" ON CONFLICT (trial_id) DO UPDATE SET run_id = EXCLUDED.run_id,"
 	" rolled_back_to = EXCLUDED.rolled_back_to,"
 	" latest_validation_time = EXCLUDED.latest_validation_time, last_rows = EXCLUDED.last_rows)"

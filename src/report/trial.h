@@ -56,10 +56,12 @@ extern uint64 trial_rollback(const MetricsStore *store, Trial *trial, const char
 							 int32 steps);
 extern void trial_add(Trial *trial, const char *group, JsonbContainer *metrics,
 					  JsonbContainer *new_metrics, TimestampTz end_time, int64 id);
+extern uint64 trial_recomputes;
 extern void trial_recompute(const MetricsStore *store, Trial *trial);
 extern bool trial_save(const MetricsStore *store, const Trial *trial);
 extern void trial_unknown(int32 id) pg_attribute_noreturn();
 
 extern const char *group_document_key(const char *group);
+extern JsonbContainer *document_metrics(Jsonb *document, const char *group);
 
 #endif							/* METRICS_TRIAL_H */

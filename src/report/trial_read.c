@@ -266,12 +266,14 @@ metrics_trials_snapshot(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("margin must be <= 100"),
-				 errdetail("batches_margin is %d.", margin)));
+				 errdetail("batches_margin is %d.", margin),
+				 errhint("Ask for a narrower window, or use metrics_timeseries().")));
 	if (margin < 0 || batches < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("batches_processed and batches_margin must not be negative, got %d and %d",
-						batches, margin)));
+						batches, margin),
+				 errhint("Batches are counted from the start of a trial.")));
 	if (pg_add_s32_overflow(batches, margin, &upper))
 		upper = INT_MAX;
 
