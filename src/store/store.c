@@ -292,16 +292,16 @@ store_route(const MetricsStore *store, const char *group, StoreRoute *route)
 static StoreLayout
 installed_layout(void)
 {
-	char	   *version;
+	StoreLayout layout;
 
 	SPI_connect();
 	if (SPI_execute("SELECT extversion FROM pg_catalog.pg_extension"
 					" WHERE extname = 'metrics_ext'", false, 0) != SPI_OK_SELECT ||
 		SPI_processed != 1)
 		elog(ERROR, "extension \"metrics_ext\" is not installed");
-	version = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	layout = layout_by_name(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
 	SPI_finish();
-	return layout_by_name(version);
+	return layout;
 }
 
 /*
