@@ -33,6 +33,11 @@
 #define metrics_stattarget(datum) DatumGetInt16(datum)
 #endif
 
+/* 18 has pg_noreturn, which stands first, for pg_attribute_noreturn(). */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn _Noreturn
+#endif
+
 /* 18 asks whether a deferrable primary key will do. */
 #if PG_VERSION_NUM < 180000
 #define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel)

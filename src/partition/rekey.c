@@ -49,6 +49,7 @@
 /* What a column carries besides its type and its values. */
 typedef struct ColumnProperties
 {
+	bool		notnull;
 	Datum		acl;
 	bool		acl_isnull;
 	Datum		options;
@@ -105,6 +106,7 @@ read_column(Oid relid, const char *column)
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for attribute %d of relation %u",
 			 attnum, relid);
+	p.notnull = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull;
 	p.acl = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attacl, &p.acl_isnull);
 	if (!p.acl_isnull)
 		p.acl = PointerGetDatum(DatumGetAclPCopy(p.acl));
@@ -256,12 +258,14 @@ rekey_parent(Oid parent, const char *column)
 		default_value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	}
 
-	run_sql("ALTER TABLE %s ADD COLUMN %s text NOT NULL%s%s", name, new_column,
+	run_sql("ALTER TABLE %s ADD COLUMN %s text%s%s", name, new_column,
 					 default_value ? " DEFAULT " : "",
 					 default_value ? quote_literal_cstr(default_value) : "");
 	replace_key_column(parent, get_attnum(parent, psprintf("%.40s rekeyed", column)));
 	run_sql("ALTER TABLE %s DROP COLUMN %s", name, old_column);
 	run_sql("ALTER TABLE %s RENAME COLUMN %s TO %s", name, new_column, old_column);
+	if (properties.notnull)
+		run_sql("ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", name, old_column);
 	write_column(parent, column, &properties);
 }
 
@@ -318,8 +322,8 @@ trigger_states(Oid parent)
 /*
  * Descriptions of the objects for which the key of a partitioned table cannot
  * be changed: whatever uses the key column of parent or partitions, or the type
- * of it if that is an enum, apart from the columns and their defaults
- * themselves.  DROP COLUMN would refuse some and silently drop others.  Needs
+ * of it if that is an enum, apart from the columns themselves with their
+ * defaults and NOT NULL.  DROP COLUMN would refuse some and silently drop others.  Needs
  * an SPI connection; the list is in its memory.
  */
 List *
@@ -351,9 +355,11 @@ rekey_blockers(Oid parent)
 					 " FROM dependent d"
 					 " LEFT JOIN pg_catalog.pg_rewrite r"
 					 "  ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND r.oid = d.objid"
+					 " LEFT JOIN pg_catalog.pg_constraint n"
+					 "  ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND n.oid = d.objid AND n.contype = 'n'"
 					 " LEFT JOIN pg_catalog.pg_attrdef f"
 					 "  ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND f.oid = d.objid"
-					 " WHERE NOT (d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
+					 " WHERE n.oid IS NULL AND NOT (d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
 					 "   AND EXISTS (SELECT 1 FROM key WHERE key.attrelid = d.objid AND key.attnum = d.objsubid))"
 					 "  AND NOT EXISTS (SELECT 1 FROM key WHERE key.attrelid = f.adrelid AND key.attnum = f.adnum)"
 					 " ORDER BY 1", parent, list_key_column(parent));
