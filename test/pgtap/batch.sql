@@ -26,7 +26,7 @@ SELECT results_eq($$SELECT n, m.trial_id, m.metric_group, m.total_batches, m.end
     'in the order of the array; a merge has the id of its row');
 SELECT is(helper.trial_difference(t), NULL, format('and trial %s holds', t)) FROM unnest(ARRAY[1, 2]) t;
 SELECT is(metrics_report_batch('[]'), '{}', 'a batch of nothing');
-SELECT is(metrics_report_batch(NULL), NULL, 'no batch');
+SELECT helper.refuses('SELECT metrics_report_batch(NULL)', '22004', 'reports must not be NULL', 'no batch');
 
 -- The same reports one by one make the same store.
 SELECT metrics_register_trial(t, 0, NULL, 'loss') FROM unnest(ARRAY[10, 20]) t \g /dev/null

@@ -21,7 +21,7 @@ SELECT is(metrics_populate(1, 1), :first + 3, 'and so does the next sample');
 SELECT cmp_ok((SELECT count(*)::int FROM raw_steps WHERE trial_id = :first + 3), '=', 1, 'of one step');
 SELECT helper.refuses(format('SELECT metrics_populate(%s)', a), '22023', '', format('metrics_populate(%s)', a))
 FROM (VALUES ('-1, 1'), ('1, -1')) v(a);
-SELECT is(metrics_populate(NULL, 1), NULL, 'no number of trials');
+SELECT helper.refuses('SELECT metrics_populate(NULL, 1)', '22004', 'trials must not be NULL', 'no number of trials');
 SELECT is((SELECT count(*) = count(DISTINCT id) FROM metrics), true, 'every row has an id of its own');
 
 SELECT * FROM finish();

@@ -33,8 +33,8 @@ SELECT is((SELECT count(DISTINCT id)::int FROM metrics_profiling_rows(1, 'gpu'))
 SELECT results_eq($$SELECT DISTINCT end_time FROM metrics_profiling_rows(1, 'gpu', since => '2024-01-01 00:00:20+00', until => '2024-01-01 00:00:40+00') ORDER BY 1$$,
     ARRAY['2024-01-01 00:00:20+00', '2024-01-01 00:00:30+00']::timestamptz[], 'since is inclusive, until exclusive');
 SELECT is_empty(format('SELECT * FROM metrics_profiling_rows(%s)', a), format('nothing of %s', a))
-FROM (VALUES ($$1, 'gpu', 'cpu_util_simple'$$), ($$1, 'gpu', agent_id => 'agent-3'$$), ($$1, 'gpu', gpu_uuid => 'GPU-9'$$), ($$1, 'disk'$$), ($$404, 'gpu'$$),
-             ($$1, 'GPU'$$)) v(a);
+FROM (VALUES ($$1, 'gpu', 'cpu_util_simple'$$), ($$1, 'gpu', agent_id => 'agent-3'$$), ($$1, 'gpu', gpu_uuid => 'GPU-9'$$), ($$1, 'disk'$$), ($$404, 'gpu'$$)) v(a);
+SELECT helper.refuses($$SELECT * FROM metrics_profiling_rows(1, 'GPU')$$, '22023', 'metric group "GPU" is identified by steps, not by time', 'a group of another kind');
 
 -- Shapes: flat, disk with paths, names and ids that are hostile.
 SELECT metrics_register_trial(2) \gset
