@@ -69,7 +69,9 @@ def undone(sql):
 def transaction(script, transactions, prepare="", database=DATABASE, **variables):
     """Median milliseconds of a transaction: a pgbench script over one connection,
     whose statements EXECUTE what was prepared before.  The first transaction is
-    not counted."""
+    not counted.  The tables are vacuumed before, as autovacuum would have done
+    by then."""
+    psql("VACUUM ANALYZE", database)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "script.sql")
         with open(path, "w", encoding="utf-8") as file:
@@ -149,19 +151,27 @@ def profiling():
 def training():
     """Training reports against the statements that Determined's master sends for
     one: see upstream_report.sql.  Once all of one trial, whose row the
-    transaction changes a thousand times, and once of a hundred in turn."""
+    transaction changes a thousand times, and once of a hundred in turn.  A trial
+    starts with 100 reports; upstream's statements grow dearer with each, ours do
+    not: see growth()."""
+    # Both among 10,000 trials, so that neither plans for small tables.
+    older = ("INSERT INTO metrics (trial_id, end_time, metrics, total_batches, metric_group, partition_type)"
+             f" SELECT t, now(), '{TRAINING_BODY}', s, g, upper(g)"
+             " FROM generate_series(1, 105) t, generate_series(1, 100) s, unnest('{training,validation}'::text[]) g"
+             " WHERE g = 'training' OR s % 10 = 0;\n")
     new_store()
-    psql("SELECT count(metrics_register_trial(t)) FROM generate_series(1, 101) t")
+    psql("SELECT count(metrics_register_trial(t)) FROM generate_series(1, 10000) t;\n"
+         f"SET search_path = metrics, public;\n{older}SELECT count(metrics_recompute_summary(id)) FROM trials WHERE id <= 105")
     new_database("upstream")
-    psql(read("upstream_schema.sql"), "upstream")
-    for trials, turn in (("one trial", "\\set trial 101\n"), ("100 trials in turn", "\\set trial 1 + :step % 100\n")):
+    psql(read("upstream_schema.sql") + older + f"UPDATE runs SET summary_metrics = '{SUMMARY}' WHERE id <= 105", "upstream")
+    for trials, turn in (("one trial", "\\set trial 101 + :run\n"), ("100 trials in turn", "\\set trial 1 + :step % 100\n")):
         report = repeated(f"\\set step :step + 1\n{turn}EXECUTE report(:trial, 'training', '{TRAINING}', :step);", 1000)
         upstream = repeated(f"\\set step :step + 1\n{turn}" + read("upstream_report.sql"), 1000)
         taken = in_turns(
             5,
-            report=lambda run: transaction(report, 10, REPORT, trial=0, step=run * 100000),
+            report=lambda run: transaction(report, 8, REPORT, trial=0, run=run, step=(run + 1) * 100000),
             upstream=lambda run: transaction(
-                upstream, 6, read("upstream_prepare.sql"), "upstream", trial=0, step=run * 100000,
+                upstream, 8, read("upstream_prepare.sql"), "upstream", trial=0, run=run, step=(run + 1) * 100000,
                 body=f"'{TRAINING_BODY}'", summary=f"'{SUMMARY}'"))
         say(f"1,000 reports {taken['report']:.1f} ms, upstream {taken['upstream']:.1f} ms")
         compare(f"throughput of training reports of {trials} / upstream's statements",
@@ -178,7 +188,6 @@ def growth():
              "INSERT INTO metrics.metrics (trial_id, end_time, metrics, total_batches, metric_group, partition_type)"
              f" SELECT {trial}, now(), '{TRAINING_BODY}', s, 'training', 'TRAINING' FROM generate_series(1, {reports}) s;\n"
              f"SELECT metrics_recompute_summary({trial})")
-    psql("VACUUM ANALYZE")
 
     def hundred(trial, first, doc):
         return transaction("".join(
@@ -204,7 +213,7 @@ def pages():
     one series.  The copy without the index runs the same query."""
     new_store()
     psql(f"SET session_replication_role = replica;\n\\set rows {int(2e6 * SCALE)}\n" + read("fill_profiling.sql"))
-    psql("VACUUM ANALYZE; CHECKPOINT")
+    psql("VACUUM ANALYZE")
     psql("DROP DATABASE IF EXISTS bare WITH (FORCE)", "postgres")
     psql(f"CREATE DATABASE bare TEMPLATE {DATABASE}", "postgres")
     psql("DROP INDEX metrics.system_metrics_trial_id_metric_group_end_time_id", "bare")

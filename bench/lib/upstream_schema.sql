@@ -66,6 +66,5 @@ CREATE TRIGGER autoupdate_exp_best_trial_metrics AFTER UPDATE OF best_validation
 	FOR EACH ROW EXECUTE FUNCTION autoupdate_exp_best_trial_metrics();
 
 INSERT INTO experiments (id, config) VALUES (1, '{"searcher": {"metric": "loss"}}');
-INSERT INTO runs (id, experiment_id) SELECT t, 1 FROM generate_series(1, 101) t;
+INSERT INTO runs (id, experiment_id) SELECT t, 1 FROM generate_series(1, 10000) t;
 INSERT INTO trials_v2 (run_id) SELECT id FROM runs;
-VACUUM ANALYZE;
