@@ -1,0 +1,60 @@
+-- NULL for an argument that has to have a value is an error with a hint,
+-- whatever the function: one that only vanished would lose a report in silence.
+BEGIN;
+\ir include/store.sql
+SELECT plan(78);
+
+SELECT metrics_register_trial(1, 0, 1, 'loss') \gset
+SELECT metrics_report(1, g, '{"loss": 1}', 1) FROM unnest(ARRAY['training', 'validation', 'inference', 'cpu']) g \g /dev/null
+
+-- A good call of each function, and which of its arguments may be NULL.
+CREATE TEMP TABLE call (function text, arguments text[], optional text[]);
+INSERT INTO call VALUES
+    ('metrics_create_store', ARRAY['metrics'], '{}'),
+    ('metrics_upgrade_store', '{}', '{}'),
+    ('metrics_upgrade_plan', '{}', '{}'),
+    ('metrics_grant', ARRAY['public', 'reader'], '{}'),
+    ('metrics_populate', ARRAY['1', '1'], '{}'),
+    ('metrics_register_trial', ARRAY['1', '0', '1', 'loss', 'true'], '{experiment_id,searcher_metric}'),
+    ('metrics_report', ARRAY['1', 'cpu', '{"u": 1}', '1', '0', '2024-01-01 00:00+00', '[]'], '{steps_completed,report_time,batch_metrics}'),
+    ('metrics_report_batch', ARRAY['[]'], '{}'),
+    ('metrics_recompute_summary', ARRAY['1'], '{}'),
+    ('metrics_rows', ARRAY['1', 'training', '-1', '10', '1'], '{metric_group,after_batches,max_rows,after_id}'),
+    ('metrics_timeseries', ARRAY['1', 'training', 'loss', '10', '0', '9', '2024-01-01 00:00+00', '2024-01-01 00:00+00'], '{start_batches,end_batches,since,until}'),
+    ('metrics_trials_snapshot', ARRAY['1', 'training', 'loss', '1', '0', '2024-01-01 00:00+00'], '{since}'),
+    ('metrics_names', ARRAY['1'], '{}'),
+    ('metrics_best_trial', ARRAY['1'], '{}'),
+    ('metrics_profiling_rows', ARRAY['1', 'cpu', 'u', 'agent', 'GPU-0', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1', '10'],
+        '{metric_name,agent_id,gpu_uuid,since,until,after_time,after_id,max_rows}'),
+    ('metrics_profiling_series', ARRAY['1'], '{}');
+
+-- The calls, with NULL for one argument each, from the catalog; number 0 has none.
+CREATE TEMP TABLE statement AS
+SELECT function, number, proargnames[number] AS argument, proargnames[number] = ANY (optional) AS may_be_null,
+       format('SELECT count(*) FROM %s(%s)', function, (
+           SELECT string_agg(format('%s => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_literal(arguments[a]) END,
+                                    format_type(proargtypes[a - 1], NULL)), ', ' ORDER BY a)
+           FROM generate_series(1, pronargs) a)) AS statement
+FROM call JOIN pg_proc ON proname = function, generate_series(0, pronargs) number;
+
+SELECT set_eq($$SELECT proname::text FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
+                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND proname <> 'metrics_profiling_values'$$,
+    'SELECT function FROM call', 'all functions are in this test');
+SELECT is((SELECT count(*)::int FROM pg_proc JOIN call ON proname = function WHERE proisstrict), 0, 'none is STRICT');
+SELECT lives_ok(statement, statement) FROM statement WHERE number = 0 OR may_be_null ORDER BY function, number;
+SELECT helper.refuses(statement, '22004', argument || ' must not be NULL', format('NULL: %s of %s()', argument, function))
+FROM statement WHERE NOT may_be_null AND number > 0 ORDER BY function, number;
+SELECT helper.refuses('SELECT metrics_report(NULL, NULL, NULL, NULL, NULL)', '22004', '', 'all of them NULL');
+SELECT is_empty('SELECT * FROM metrics_profiling_values(NULL)', 'metrics_profiling_values() of NULL has no values');
+
+-- The same in a batch, where it is null or missing.
+SELECT helper.refuses(format('SELECT metrics_report_batch(%L)', jsonb_build_array(report || jsonb_build_object(key, NULL))), '22004', '',
+    format('null: %s in a batch', key))
+FROM (VALUES ('{"trial_id": 1, "metric_group": "training", "metrics": {"a": 1}, "steps_completed": 9, "trial_run_id": 0}'::jsonb)) v(report),
+     unnest(ARRAY['trial_id', 'metric_group', 'metrics', 'trial_run_id']) key;
+SELECT helper.refuses(format('SELECT metrics_report_batch(%L)', jsonb_build_array(report - key)), '22004', '', format('%s missing in a batch', key))
+FROM (VALUES ('{"trial_id": 1, "metric_group": "training", "metrics": {"a": 1}, "steps_completed": 9}'::jsonb)) v(report),
+     unnest(ARRAY['trial_id', 'metric_group', 'metrics']) key;
+
+SELECT * FROM finish();
+ROLLBACK;
