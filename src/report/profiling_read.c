@@ -143,7 +143,7 @@ metrics_profiling_rows(PG_FUNCTION_ARGS)
 	SPI_connect();
 	group = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	store_route(&store, group, &route);
-	if (!route.by_time)
+	if (!route.by_time && store.layout >= LAYOUT_1_1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("metric group \"%s\" is identified by steps, not by time", group),
