@@ -218,7 +218,7 @@ my @obstacles = (
 		CREATE EVENT TRIGGER refuse ON sql_drop EXECUTE FUNCTION public.refuse_drop();
 	}, 'DROP EVENT TRIGGER refuse', 'MX002', 'keep it' ],
 	[ 'a table named system_metrics', 'CREATE TABLE metrics.system_metrics (mine int)',
-		'DROP TABLE metrics.system_metrics', '42P07', '"system_metrics" already exists' ],
+		'DROP TABLE metrics.system_metrics', '2BP01', 'name of a partition to be created' ],
 	[ 'a partition for two keys', q{
 		ALTER TABLE metrics.metrics DETACH PARTITION metrics.generic_metrics;
 		ALTER TYPE metrics.metric_partition_type ADD VALUE 'OTHER';
@@ -226,9 +226,9 @@ my @obstacles = (
 	}, q{
 		ALTER TABLE metrics.metrics DETACH PARTITION metrics.generic_metrics;
 		ALTER TABLE metrics.metrics ATTACH PARTITION metrics.generic_metrics FOR VALUES IN ('GENERIC');
-	}, '0A000', 'is not for one key' ],
+	}, '2BP01', 'depend on the key' ],
 	[ 'a DEFAULT partition', 'CREATE TABLE metrics.other PARTITION OF metrics.metrics DEFAULT',
-		'DROP TABLE metrics.other', '0A000', 'is not for one key' ]);
+		'DROP TABLE metrics.other', '2BP01', 'depend on the key' ]);
 for my $obstacle (@obstacles)
 {
 	my ($name, $create, $drop, $sqlstate, $message) = @$obstacle;
