@@ -81,11 +81,13 @@ state_from_edges(MemoryContext context, ArrayType *edges)
 	if (ARR_NDIM(edges) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("edges must have one dimension, not %d", ARR_NDIM(edges))));
+				 errmsg("edges must have one dimension, not %d", ARR_NDIM(edges)),
+				 errhint("Write edges as '{0,1,10}'.")));
 	if (array_contains_nulls(edges))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("edges must not contain nulls")));
+				 errmsg("edges must not contain nulls"),
+				 errhint("Leave them out: array_remove(edges, NULL).")));
 
 	state = new_state(context, nedges);
 	memcpy(state->edges, ARR_DATA_PTR(edges), nedges * sizeof(double));

@@ -55,6 +55,15 @@ json_reader_document(JsonReader *reader, Datum document)
 	return (Jsonb *) pg_detoast_datum(raw);
 }
 
+/* Give back what a document took, given the datum that it is of. */
+void
+json_reader_release(const JsonReader *reader, Jsonb *document, Datum datum)
+{
+	if ((const char *) document != reader->document.bytes &&
+		(Pointer) document != DatumGetPointer(datum))
+		pfree(document);
+}
+
 /* Does a step read as an integer, all of it? */
 static bool
 step_index(const char *text, int *index)
@@ -185,9 +194,7 @@ json_argument_number(FunctionCallInfo fcinfo, int argno, double *number)
 	json_reader_path(reader, PG_GETARG_DATUM(argno + 1));
 	document = json_reader_document(reader, PG_GETARG_DATUM(argno));
 	found = json_reader_find(reader, document, &value) && json_number(&value, number);
-	if ((Pointer) document != reader->document.bytes &&
-		(Pointer) document != PG_GETARG_POINTER(argno))
-		pfree(document);
+	json_reader_release(reader, document, PG_GETARG_DATUM(argno));
 	return found;
 }
 

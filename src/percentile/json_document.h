@@ -37,6 +37,7 @@ typedef struct JsonReader
 
 extern JsonReader *json_reader(FmgrInfo *flinfo);
 extern Jsonb *json_reader_document(JsonReader *reader, Datum document);
+extern void json_reader_release(const JsonReader *reader, Jsonb *document, Datum datum);
 extern void json_reader_path(JsonReader *reader, Datum path);
 extern bool json_reader_find(const JsonReader *reader, Jsonb *document, JsonbValue *value);
 extern bool json_argument_number(FunctionCallInfo fcinfo, int argno, double *number);

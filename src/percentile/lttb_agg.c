@@ -52,7 +52,7 @@ typedef struct LttbState
 	Sample	   *samples;
 } LttbState;
 
-/* A state, whole or partial, is at most 1 GB, and so is what is returned. */
+/* A state, whole or serialised, is at most 1 GB, and so is what is returned. */
 #define MAX_SAMPLES ((int) ((MaxAllocSize - 64) / sizeof(Sample)))
 #define MAX_RESULT_POINTS ((int) (MaxAllocSize / 64))
 
@@ -156,7 +156,8 @@ add_sample(FunctionCallInfo fcinfo, bool is_time)
 	if (PG_ARGISNULL(3))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("points must not be null")));
+				 errmsg("points must not be null"),
+				 errhint("Give a constant of at least 2.")));
 	points = PG_GETARG_INT32(3);
 	if (points < 2)
 		ereport(ERROR,
@@ -166,7 +167,8 @@ add_sample(FunctionCallInfo fcinfo, bool is_time)
 	if (state != NULL && points != state->points)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("points must be the same in all rows, got %d and %d", state->points, points)));
+				 errmsg("points must be the same in all rows, got %d and %d", state->points, points),
+				 errhint("Give a constant, or group by it.")));
 
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2))
 		goto done;
@@ -239,7 +241,8 @@ metrics_lttb_combine(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("points must be the same in all rows, got %d and %d",
-						state->points, other->points)));
+						state->points, other->points),
+				 errhint("Give a constant, or group by it.")));
 
 	reserve(state, other->count);
 	memcpy(state->samples + state->count, other->samples, other->count * sizeof(Sample));
@@ -258,11 +261,6 @@ metrics_lttb_serialize(PG_FUNCTION_ARGS)
 	StringInfoData buf;
 
 	aggregate_context(fcinfo);
-	if (state->count > (int) ((MaxAllocSize - 64) / sizeof(Sample)) - 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("partial result of %d points is too large", state->count),
-				 errhint("Set max_parallel_workers_per_gather to 0, or narrow the series.")));
 	pq_begintypsend(&buf);
 	enlargeStringInfo(&buf, SERIAL_HEADER_SIZE + state->count * sizeof(Sample));
 	pq_sendbyte(&buf, SERIAL_VERSION);
