@@ -4,7 +4,7 @@
  *
  * Paths mean what they mean to the operator #>: a step is the key of an object
  * or the number of an array's element, counted from 0 or, if negative, from
- * the end.
+ * the end; with a NULL in it a path leads nowhere.
  */
 #include "postgres.h"
 
@@ -22,14 +22,17 @@ PG_FUNCTION_INFO_V1(metrics_number);
 
 /* The reader of a function, made at its first call; lives as long as flinfo. */
 JsonReader *
-json_reader(FmgrInfo *flinfo)
+json_reader(FunctionCallInfo fcinfo)
 {
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+
 	if (flinfo->fn_extra == NULL)
 	{
 		JsonReader *reader = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(JsonReader));
 
 		reader->context = AllocSetContextCreate(flinfo->fn_mcxt, "metrics_ext path",
 												ALLOCSET_SMALL_SIZES);
+		reader->below = *flinfo;
 		flinfo->fn_extra = reader;
 	}
 	return flinfo->fn_extra;
@@ -86,35 +89,27 @@ json_reader_path(JsonReader *reader, Datum path)
 	ArrayType  *array = DatumGetArrayTypeP(path);
 	MemoryContext old_context;
 	Datum	   *elements;
-	bool	   *nulls;
 
 	if (reader->path != NULL && VARSIZE(reader->path) == VARSIZE(array) &&
 		memcmp(reader->path, array, VARSIZE(array)) == 0)
 		return;
 
-	if (ARR_NDIM(array) > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				 errmsg("path must have one dimension, not %d", ARR_NDIM(array)),
-				 errhint("Write a path as '{outer,inner}'.")));
-
 	reader->path = NULL;
 	MemoryContextReset(reader->context);
 	old_context = MemoryContextSwitchTo(reader->context);
 	array = DatumGetArrayTypePCopy(PointerGetDatum(array));
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &reader->nsteps);
-	reader->steps = palloc_array(JsonStep, reader->nsteps + 1);
+	reader->leads_nowhere = array_contains_nulls(array);
+	reader->nsteps = 0;
+	if (!reader->leads_nowhere)
+	{
+		deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, NULL, &reader->nsteps);
+		reader->steps = palloc_array(JsonStep, reader->nsteps + 1);
+	}
 	for (int i = 0; i < reader->nsteps; i++)
 	{
 		JsonStep   *step = &reader->steps[i];
-		char	   *key;
+		char	   *key = TextDatumGetCString(elements[i]);
 
-		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("path element at position %d is null", i + 1),
-					 errhint("A path is made of keys and element numbers.")));
-		key = TextDatumGetCString(elements[i]);
 		step->key = key;
 		step->len = strlen(key);
 		step->is_index = step_index(key, &step->index);
@@ -132,6 +127,8 @@ json_reader_find(const JsonReader *reader, Jsonb *document, JsonbValue *value)
 {
 	JsonbContainer *container = &document->root;
 
+	if (reader->leads_nowhere)
+		return false;
 	if (reader->nsteps == 0)
 	{
 		if (JsonContainerIsScalar(container))
@@ -190,7 +187,7 @@ json_argument_number(FunctionCallInfo fcinfo, int argno, double *number)
 
 	if (PG_ARGISNULL(argno) || PG_ARGISNULL(argno + 1))
 		return false;
-	reader = json_reader(fcinfo->flinfo);
+	reader = json_reader(fcinfo);
 	json_reader_path(reader, PG_GETARG_DATUM(argno + 1));
 	document = json_reader_document(reader, PG_GETARG_DATUM(argno));
 	found = json_reader_find(reader, document, &value) && json_number(&value, number);

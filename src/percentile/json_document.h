@@ -26,6 +26,7 @@ typedef struct JsonReader
 {
 	MemoryContext context;		/* of path and steps */
 	ArrayType  *path;			/* as it was prepared from */
+	bool		leads_nowhere;
 	int			nsteps;
 	JsonStep   *steps;
 	union
@@ -33,9 +34,10 @@ typedef struct JsonReader
 		uint32		align;
 		char		bytes[VARATT_SHORT_MAX + VARHDRSZ];
 	}			document;
+	FmgrInfo	below;			/* for what is called with the number found */
 } JsonReader;
 
-extern JsonReader *json_reader(FmgrInfo *flinfo);
+extern JsonReader *json_reader(FunctionCallInfo fcinfo);
 extern Jsonb *json_reader_document(JsonReader *reader, Datum document);
 extern void json_reader_release(const JsonReader *reader, Jsonb *document, Datum datum);
 extern void json_reader_path(JsonReader *reader, Datum path);

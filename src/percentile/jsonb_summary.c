@@ -64,7 +64,7 @@ metrics_summary_add(PG_FUNCTION_ARGS)
 
 	if (summary == NULL)
 		summary = summary_create(context);
-	reader = json_reader(fcinfo->flinfo);
+	reader = json_reader(fcinfo);
 	document = json_reader_document(reader, PG_GETARG_DATUM(1));
 	if (PG_NARGS() == 2)
 	{

@@ -1,0 +1,124 @@
+/*
+ * exact.h
+ *	  State of the exact percentile aggregates: all the values of a group.
+ *
+ * exact_state.c keeps it, exact_select.c answers from it, exact_agg.c makes SQL
+ * functions of both.
+ */
+#ifndef METRICS_EXACT_H
+#define METRICS_EXACT_H
+
+#include "percentile/fractions.h"
+#include "percentile/multiset.h"
+#include "percentile/select.h"
+#include "percentile/spill.h"
+
+typedef struct ExactState ExactState;
+typedef struct ExactArena ExactArena;
+
+/* What an aggregate's states have in common. */
+typedef struct ExactPool
+{
+	ExactArena *arenas;
+	Size		limit;			/* of the memory of all of them */
+	Fractions  *fractions;		/* of the first state */
+} ExactPool;
+
+/* Keys (or pairs of key and weight) that fit into the state itself. */
+#define EXACT_INLINE_BYTES 64
+
+struct ExactState
+{
+	/* The elements in memory: int64 keys, or WeightedKeys if weighted. */
+	void	   *elements;
+	int64		nelements;
+	int64		capacity;
+
+	int64		nspilled;		/* elements in the arena's file */
+	SpillRun	last_run;
+	int64		weight;			/* sum of all weights, or of those in multiset */
+	Fractions  *fractions;
+	ExactArena *arena;
+	ExactState *next_grown;		/* among those with elements elsewhere */
+	Multiset   *multiset;		/* in a window; elements then are to be added */
+	bool		weighted;
+	bool		integer;		/* keys are bigints, not images of float8s */
+	bool		window;
+	bool		answered;		/* a window asked before, and may again */
+	bool		constant_fractions;
+	char		room[EXACT_INLINE_BYTES] pg_attribute_aligned(8);
+};
+
+/* What distinguishes the aggregates. */
+typedef struct ExactKind
+{
+	bool		weighted;
+	bool		integer;
+	int			fractions_argument; /* its number, if there is one */
+} ExactKind;
+
+/* Pass through all elements of a state. */
+typedef struct ExactScan
+{
+	const ExactState *state;
+	SpillReader *reader;
+	bool		memory_done;
+} ExactScan;
+
+extern int	exact_check_context(FunctionCallInfo fcinfo, MemoryContext *context);
+extern ExactState *exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind);
+extern ExactState *exact_begin_like(FunctionCallInfo fcinfo,
+									const ExactState *model);
+extern void exact_make_room(ExactState *state);
+extern void exact_append(ExactState *state, const void *elements, int64 count);
+extern void exact_add_weight(ExactState *state, int64 weight);
+extern void exact_spill(ExactState *state);
+extern Size exact_limit(const ExactState *state);
+extern MemoryContext exact_context(const ExactState *state);
+
+extern void exact_begin_scan(ExactScan *scan, const ExactState *state);
+extern const void *exact_next(ExactScan *scan, int64 *count);
+extern void exact_end_scan(ExactScan *scan);
+
+extern void exact_remove(ExactState *state, int64 key, int64 weight);
+extern void exact_answer(ExactState *state, bool continuous,
+						 Datum *results, bool *nulls);
+
+static inline Size
+exact_element_size(const ExactState *state)
+{
+	return state->weighted ? sizeof(WeightedKey) : sizeof(int64);
+}
+
+/* How many values the state stands for. */
+static inline int64
+exact_count(const ExactState *state)
+{
+	return state->weight +
+		(state->weighted ? 0 : state->nspilled + state->nelements);
+}
+
+/* Add a value to an unweighted state. */
+static inline void
+exact_add(ExactState *state, int64 key)
+{
+	if (unlikely(state->nelements == state->capacity))
+		exact_make_room(state);
+	((int64 *) state->elements)[state->nelements++] = key;
+}
+
+/* Add a value with its weight (at least 1) to a weighted state. */
+static inline void
+exact_add_weighted(ExactState *state, int64 key, int64 weight)
+{
+	WeightedKey *pair;
+
+	exact_add_weight(state, weight);
+	if (unlikely(state->nelements == state->capacity))
+		exact_make_room(state);
+	pair = (WeightedKey *) state->elements + state->nelements++;
+	pair->key = key;
+	pair->weight = weight;
+}
+
+#endif							/* METRICS_EXACT_H */
