@@ -47,7 +47,7 @@ json_reader_document(JsonReader *reader, Datum document)
 {
 	struct varlena *raw = (struct varlena *) DatumGetPointer(document);
 
-	if (VARATT_IS_SHORT(raw))
+	if (VARATT_IS_SHORT(raw) && !VARATT_IS_EXTERNAL(raw))
 	{
 		Size		size = VARSIZE_SHORT(raw) - VARHDRSZ_SHORT;
 

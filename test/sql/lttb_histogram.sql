@@ -55,9 +55,8 @@ SET LOCAL min_parallel_table_scan_size TO 0;
 SET LOCAL max_parallel_workers_per_gather TO 2;
 ALTER TABLE series SET (parallel_workers = 2);
 EXPLAIN (COSTS OFF) SELECT metrics_lttb(x, y, 50), metrics_lttb(at, y, 50), metrics_histogram(y, '{2,5,7}') FROM series;
-SELECT metrics_lttb(x, y, 50) = s.number AND metrics_lttb(at, y, 50) = s.time
-       AND metrics_histogram(y, '{2,5,7}') = s.histogram AS equal
-FROM series, serial s GROUP BY s.number, s.time, s.histogram;
+SELECT metrics_lttb(x, y, 50) = (SELECT number FROM serial) AS number, metrics_lttb(at, y, 50) = (SELECT time FROM serial) AS time,
+       metrics_histogram(y, '{2,5,7}') = (SELECT histogram FROM serial) AS histogram FROM series;
 -- A worker without a row of the group, and one without any.
 SELECT metrics_lttb(x, y, 3) FILTER (WHERE x < 4), metrics_histogram(y, '{1}') FILTER (WHERE x < 4),
        metrics_lttb(x, y, 3) FILTER (WHERE x < 0), metrics_histogram(y, '{1}') FILTER (WHERE x < 0) FROM series;
@@ -114,8 +113,8 @@ SELECT count(*) FROM (
     SELECT x, metrics_histogram(y, '{3,6,9}') OVER (ORDER BY x ROWS BETWEEN 20 PRECEDING AND 10 FOLLOWING) AS h FROM series) w
 WHERE h IS DISTINCT FROM (SELECT metrics_histogram(y, '{3,6,9}') FROM series s WHERE s.x BETWEEN w.x - 20 AND w.x + 10);
 -- Nobody calls the support functions.
-SELECT failure('SELECT metrics_lttb_final(NULL)');
-SELECT failure('SELECT metrics_histogram_deserialize(''\x01'', NULL)');
+SELECT left(failure('SELECT metrics_lttb_final(NULL)'), 5);
+SELECT left(failure('SELECT metrics_histogram_deserialize(''\x01'', NULL)'), 5);
 
 DROP TABLE series;
 DROP FUNCTION failure(text);

@@ -22,7 +22,7 @@ query(<<'SQL');
 CREATE EXTENSION metrics_ext;
 
 -- numeric::float8, NULL where that is out of range.
-CREATE FUNCTION core_number(n numeric) RETURNS float8 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+CREATE FUNCTION core_number(n numeric) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN n::float8;
 EXCEPTION WHEN numeric_value_out_of_range THEN
@@ -53,7 +53,7 @@ compare_numbers(q{SELECT ((CASE WHEN g % 2 = 0 THEN '-' ELSE '' END) || substr(d
 compare_numbers(q{SELECT to_jsonb((digits(g::text)::numeric / 1e64)::float8 * 10.0::float8 ^ (g % 40 - 20))::text::numeric
 	FROM generate_series(1, 20000) g}, 19000, 'shortest text of doubles');
 compare_numbers(q{SELECT (s * (2::numeric ^ p + d)) * 10::numeric ^ e FROM generate_series(50, 66) p, generate_series(-3, 5) d,
-	unnest(ARRAY[1, -1]) s, generate_series(-30, 30, 3) e}, 6000, 'on and beside ties');
+	unnest(ARRAY[1, -1]) s, generate_series(-30, 30, 3) e}, 4000, 'on and beside ties');
 compare_numbers(q{SELECT s * ('1' || repeat('0', z) || '.' || repeat('0', f) || t)::numeric FROM unnest(ARRAY[1, -1]) s,
 	generate_series(0, 330, 5) z, unnest(ARRAY[0, 1, 60, 63, 64, 65, 300]) f, unnest(ARRAY['', '0', '1', '5000', '50000']) t},
 	2000, 'many zeros');
@@ -141,14 +141,16 @@ SQL
 
 cmp_ok(query('SELECT count(*) FROM expected'), '>', 10000, 'there are summaries to compare');
 is(query('SET max_parallel_workers_per_gather = 0; SELECT wrong_summaries()'), '0', 'each summary is what its documents say');
-like(query('EXPLAIN (COSTS OFF) SELECT metrics_summary(metrics) FROM documents'), qr/Partial/, 'there are parallel plans');
-is(query(<<'SQL'), '0', 'a parallel plan finds the same, but for the last bits of a sum');
+my $summaries = 'SELECT batch, metrics_summary(metrics) AS s FROM documents GROUP BY batch';
+like(query("EXPLAIN (COSTS OFF) $summaries"), qr/Partial/, 'there is a parallel plan');
+is(query(<<SQL), 't|0', 'it finds the same, but for the last bits of a sum');
+CREATE TEMP TABLE found AS
+    SELECT batch, key, value - 'sum' - 'mean' AS s FROM ($summaries) b, jsonb_each(b.s);
 SET max_parallel_workers_per_gather = 0;
-CREATE TEMP TABLE serial AS SELECT metrics_summary(metrics) AS s FROM documents;
-SET max_parallel_workers_per_gather = 2;
-SELECT count(*) FROM jsonb_each((SELECT s FROM serial)) s
-FULL JOIN jsonb_each((SELECT metrics_summary(metrics) FROM documents)) p USING (key)
-WHERE s.value - 'sum' - 'mean' IS DISTINCT FROM p.value - 'sum' - 'mean';
+CREATE TEMP TABLE serial AS
+    SELECT batch, key, value - 'sum' - 'mean' AS s FROM ($summaries) b, jsonb_each(b.s);
+SELECT count(DISTINCT batch) > 390, count(*) FILTER (WHERE f.s IS DISTINCT FROM s.s)
+FROM found f FULL JOIN serial s USING (batch, key);
 SQL
 
 # Percentiles and sketches of one key, with and without workers.
