@@ -648,7 +648,7 @@ COMMENT ON FUNCTION @extschema@.metrics_lttb_final_time(internal) IS
 CREATE AGGREGATE @extschema@.metrics_lttb(x double precision, y double precision, points integer) (
     SFUNC = @extschema@.metrics_lttb_add,
     STYPE = internal,
-    SSPACE = 65536,
+    SSPACE = 16384,
     FINALFUNC = @extschema@.metrics_lttb_final,
     COMBINEFUNC = @extschema@.metrics_lttb_combine,
     SERIALFUNC = @extschema@.metrics_lttb_serialize,
@@ -660,7 +660,7 @@ COMMENT ON AGGREGATE @extschema@.metrics_lttb(double precision, double precision
 CREATE AGGREGATE @extschema@.metrics_lttb(x timestamptz, y double precision, points integer) (
     SFUNC = @extschema@.metrics_lttb_add_time,
     STYPE = internal,
-    SSPACE = 65536,
+    SSPACE = 16384,
     FINALFUNC = @extschema@.metrics_lttb_final_time,
     COMBINEFUNC = @extschema@.metrics_lttb_combine,
     SERIALFUNC = @extschema@.metrics_lttb_serialize,
@@ -878,7 +878,7 @@ COMMENT ON FUNCTION @extschema@.metrics_summary_final(internal) IS
 CREATE AGGREGATE @extschema@.metrics_summary(metrics jsonb) (
     SFUNC = @extschema@.metrics_summary_add,
     STYPE = internal,
-    SSPACE = 65536,
+    SSPACE = 16384,
     FINALFUNC = @extschema@.metrics_summary_final,
     COMBINEFUNC = @extschema@.metrics_summary_combine,
     SERIALFUNC = @extschema@.metrics_summary_serialize,
@@ -890,7 +890,7 @@ COMMENT ON AGGREGATE @extschema@.metrics_summary(jsonb) IS
 CREATE AGGREGATE @extschema@.metrics_summary(metrics jsonb, path text[]) (
     SFUNC = @extschema@.metrics_summary_add,
     STYPE = internal,
-    SSPACE = 65536,
+    SSPACE = 16384,
     FINALFUNC = @extschema@.metrics_summary_final,
     COMBINEFUNC = @extschema@.metrics_summary_combine,
     SERIALFUNC = @extschema@.metrics_summary_serialize,

@@ -13,6 +13,7 @@
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "libpq/pqformat.h"
+#include "nodes/primnodes.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 
@@ -30,6 +31,7 @@ typedef struct HistogramState
 	int64		total;
 	int			nedges;
 	ArrayType  *source;			/* the edges as they were given; NULL in a copy */
+	bool		same_edges;		/* no row can have others */
 	double	   *edges;
 	int64	   *counts;			/* nedges + 1 */
 } HistogramState;
@@ -46,6 +48,22 @@ aggregate_context(FunctionCallInfo fcinfo)
 				 errmsg("support function of metrics_histogram called outside an aggregate"),
 				 errhint("Call metrics_histogram(v, edges).")));
 	return context;
+}
+
+/*
+ * Are the edges the same in all rows of a group for certain?  A parameter's
+ * value changes only from one execution of the aggregate to the next.
+ */
+static bool
+edges_are_constant(FunctionCallInfo fcinfo)
+{
+	Aggref	   *aggref = AggGetAggref(fcinfo);
+	Node	   *edges;
+
+	if (aggref == NULL)
+		return false;			/* a window does not tell */
+	edges = (Node *) lsecond_node(TargetEntry, aggref->args)->expr;
+	return IsA(edges, Const) || IsA(edges, Param);
 }
 
 /* Does each edge lie above the one before?  NaN lies nowhere. */
@@ -72,9 +90,11 @@ new_state(MemoryContext context, int nedges)
 	return state;
 }
 
+/* A new state with the edges of a row. */
 static HistogramState *
-state_from_edges(MemoryContext context, ArrayType *edges)
+state_from_edges(FunctionCallInfo fcinfo, MemoryContext context)
 {
+	ArrayType  *edges = PG_GETARG_ARRAYTYPE_P(2);
 	int			nedges = ArrayGetNItems(ARR_NDIM(edges), ARR_DIMS(edges));
 	HistogramState *state;
 
@@ -98,6 +118,7 @@ state_from_edges(MemoryContext context, ArrayType *edges)
 				 errhint("Sort them: ARRAY(SELECT DISTINCT e FROM unnest(edges) e ORDER BY e).")));
 	state->source = MemoryContextAlloc(context, VARSIZE(edges));
 	memcpy(state->source, edges, VARSIZE(edges));
+	state->same_edges = edges_are_constant(fcinfo);
 	return state;
 }
 
@@ -159,12 +180,10 @@ metrics_histogram_add(PG_FUNCTION_ARGS)
 
 	if (!PG_ARGISNULL(1) && !PG_ARGISNULL(2))
 	{
-		ArrayType  *edges = PG_GETARG_ARRAYTYPE_P(2);
-
 		if (state == NULL)
-			state = state_from_edges(context, edges);
-		else
-			check_edges(state, edges);
+			state = state_from_edges(fcinfo, context);
+		else if (!state->same_edges)
+			check_edges(state, PG_GETARG_ARRAYTYPE_P(2));
 		state->counts[find_bucket(state, PG_GETARG_FLOAT8(1))]++;
 		state->total++;
 	}
