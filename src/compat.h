@@ -10,6 +10,7 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/numeric.h"
+#include "utils/rel.h"
 
 /* 16 folded the per-catalog permission checks into object_*check(). */
 #if PG_VERSION_NUM < 160000
@@ -90,5 +91,12 @@ metrics_numeric_parts(Numeric numeric, NumericParts *parts)
 	parts->ndigits = nwords - used;
 	parts->digits = (const int16 *) (words + used);
 }
+
+/* 18 asks whether a deferrable primary key will do. */
+#if PG_VERSION_NUM < 180000
+#define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel)
+#else
+#define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel, false)
+#endif
 
 #endif							/* METRICS_COMPAT_H */

@@ -14,7 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "report/report.h"
-#include "report/summary.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_report_batch);
 
@@ -23,14 +23,6 @@ static void
 report_context(void *arg)
 {
 	errcontext("report %d of the batch", *(int *) arg);
-}
-
-static const char *
-value_text(const JsonbValue *value)
-{
-	if (value->type == jbvBinary)
-		return JsonbToCString(NULL, value->val.binary.data, 0);
-	return JsonbToCString(NULL, &JsonbValueToJsonb(unconstify(JsonbValue *, value))->root, 0);
 }
 
 static int32
@@ -52,13 +44,14 @@ integer_value(const char *key, const JsonbValue *value)
 		if (failed)
 			ereport(ERROR,
 					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg("\"%s\" is out of range for type integer, got %s", key, value_text(value)),
+					 errmsg("\"%s\" is out of range for type integer, got %s", key, metric_value_text(value)),
 					 errhint("Give a whole number between -2147483648 and 2147483647.")));
 	}
 	if (failed)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be a number, got %s", key, value_text(value))));
+				 errmsg("\"%s\" must be a number, got %s", key, metric_value_text(value)),
+				 errhint("Give a whole number, without quotes.")));
 	return number;
 }
 
@@ -68,7 +61,8 @@ string_value(const char *key, const JsonbValue *value)
 	if (value->type != jbvString)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be a string, got %s", key, value_text(value))));
+				 errmsg("\"%s\" must be a string, got %s", key, metric_value_text(value)),
+				 errhint("Quote it.")));
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
 
@@ -103,7 +97,7 @@ read_report(const JsonbValue *element, Report *report)
 	if (element->type != jbvBinary || !JsonContainerIsObject(element->val.binary.data))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a report must be a JSON object, got %.100s", value_text(element)),
+				 errmsg("a report must be a JSON object, got %s", metric_value_text(element)),
 				 errhint("Its keys are the arguments of metrics_report().")));
 
 	it = JsonbIteratorInit(element->val.binary.data);
@@ -203,8 +197,7 @@ metrics_report_batch(PG_FUNCTION_ARGS)
 	if (!JB_ROOT_IS_ARRAY(batch) || JB_ROOT_IS_SCALAR(batch))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("reports must be a JSON array, got %.100s",
-						JsonbToCString(NULL, &batch->root, 0)),
+				 errmsg("reports must be a JSON array, got %s", metric_document_text(batch)),
 				 errhint("Give an array of objects whose keys are the arguments of metrics_report().")));
 
 	PreventCommandIfReadOnly("metrics_report_batch()");

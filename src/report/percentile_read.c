@@ -52,11 +52,6 @@ static const StoreQuery profiling_query = {
 	.argtypes = {TEXTOID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID}
 };
 
-static const StoreQuery kind_query = {
-	"SELECT FROM @store@.metrics_partition_kind WHERE partition_key = @keys@ AND kind = 'time'",
-	.reader = true
-};
-
 /* Refuse a bucket that date_bin() would refuse, in terms of our arguments. */
 static void
 check_bucket(const Interval *bucket)
@@ -78,9 +73,8 @@ Datum
 metrics_percentiles_read(PG_FUNCTION_ARGS)
 {
 	MetricsStore store;
+	StoreRoute	route;
 	const char *group;
-	const char *key;
-	bool		profiling;
 	Datum		values[7];
 	char		nulls[] = "       ";
 
@@ -99,10 +93,9 @@ metrics_percentiles_read(PG_FUNCTION_ARGS)
 	SPI_connect();
 	group = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	values[6] = CStringGetTextDatum(group_document_key(group));
-	key = store_group_key(&store, group);
-	profiling = store_execute(&store, &kind_query, key, NULL, NULL) > 0;
-	store_return_rows(fcinfo, &store, profiling ? &profiling_query : &batch_query, key,
-					  values, nulls);
+	store_route(&store, group, &route);
+	store_return_rows(fcinfo, &store, route.by_time ? &profiling_query : &batch_query,
+					  route.literal, values, nulls);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -96,7 +96,8 @@ metrics_populate(PG_FUNCTION_ARGS)
 	if (trials < 1 || steps < 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("trials and steps must be positive, got %d and %d", trials, steps)));
+				 errmsg("trials and steps must be positive, got %d and %d", trials, steps),
+				 errhint("For example metrics_populate(10, 1000).")));
 
 	PreventCommandIfReadOnly("metrics_populate()");
 	store_open(fcinfo, RowExclusiveLock, &store);

@@ -15,7 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "report/report.h"
-#include "report/summary.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_profiling_values);
 PG_FUNCTION_INFO_V1(metrics_profiling_rows);
@@ -105,6 +105,7 @@ Datum
 metrics_profiling_rows(PG_FUNCTION_ARGS)
 {
 	MetricsStore store;
+	StoreRoute	route;
 	Datum		values[10];
 	char		nulls[] = "          ";
 
@@ -138,8 +139,8 @@ metrics_profiling_rows(PG_FUNCTION_ARGS)
 
 	store_open(fcinfo, AccessShareLock, &store);
 	SPI_connect();
-	store_return_rows(fcinfo, &store, &rows_query,
-					  store_group_key(&store, text_to_cstring(PG_GETARG_TEXT_PP(1))), values, nulls);
+	store_route(&store, text_to_cstring(PG_GETARG_TEXT_PP(1)), &route);
+	store_return_rows(fcinfo, &store, &rows_query, route.literal, values, nulls);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -11,7 +11,6 @@
 
 #include <math.h>
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -21,16 +20,11 @@
 
 #include "guc.h"
 #include "report/report.h"
+#include "report/row.h"
 #include "report/trial.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_report);
-
-/* Where a group goes. */
-typedef struct Route
-{
-	char	   *partition_key;
-	bool		by_time;		/* kind time, not batch */
-} Route;
 
 /* The error for an argument that must not be NULL. */
 void
@@ -38,7 +32,8 @@ report_null_argument(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be NULL", name)));
+			 errmsg("%s must not be NULL", name),
+			 errhint("Give a value, or leave the argument out if it has a default.")));
 }
 
 /* The groups that 1.1 gave a partition, which an older layout cannot take. */
@@ -67,9 +62,7 @@ check_epoch(Jsonb *metrics, const char *key)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("cannot add metric with non numeric '%s' value got %s", key,
-					value.type == jbvBinary ?
-					JsonbToCString(NULL, value.val.binary.data, 0) :
-					JsonbToCString(NULL, &JsonbValueToJsonb(&value)->root, 0)),
+					metric_value_text(&value)),
 			 errhint("Report \"%s\" as a finite number, or leave it out.", key)));
 }
 
@@ -91,7 +84,7 @@ check_report(const MetricsStore *store, const Report *report)
 				 errmsg("metric group cannot contain '.'"),
 				 errdetail("The group is \"%s\".", report->group),
 				 errhint("A dot separates the group from the name of a metric; use '_'.")));
-	if (size / 1024 >= (Size) metrics_max_document_size)
+	if (size > (Size) metrics_max_document_size * 1024)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("metrics document of %zu bytes is too large", size),
@@ -100,8 +93,7 @@ check_report(const MetricsStore *store, const Report *report)
 	if (!JB_ROOT_IS_OBJECT(report->metrics))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("metrics must be a JSON object, got %.100s",
-						JsonbToCString(NULL, &report->metrics->root, 0)),
+				 errmsg("metrics must be a JSON object, got %s", metric_document_text(report->metrics)),
 				 errhint("Report an object of names and values, for example {\"loss\": 0.5}.")));
 	if (report->batch_metrics != NULL)
 	{
@@ -118,8 +110,8 @@ check_report(const MetricsStore *store, const Report *report)
 		if (!valid)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("batch_metrics must be a JSON array of objects, got %.100s",
-							JsonbToCString(NULL, &report->batch_metrics->root, 0)),
+					 errmsg("batch_metrics must be a JSON array of objects, got %s",
+							metric_document_text(report->batch_metrics)),
 					 errhint("Report one object for each batch.")));
 	}
 	check_epoch(report->metrics, "epoch");
@@ -189,252 +181,26 @@ check_batch_report(const Report *report)
 	}
 }
 
-static const StoreQuery route_query = {
-	"SELECT k.partition_key, k.kind, t.run_id"
-	" FROM @store@.metrics_partition_kind k LEFT JOIN @store@.trials t ON t.id = $1"
-	" WHERE k.partition_key = COALESCE("
-	" (SELECT r.partition_key FROM @store@.metrics_route r WHERE r.metric_group = $2), 'GENERIC')",
-	.nargs = 2, .argtypes = {INT4OID, TEXTOID}
+static const StoreQuery run_query = {
+	"SELECT run_id FROM @store@.trials WHERE id = $1",
+	.nargs = 1, .argtypes = {INT4OID}
 };
 
-/* Where the report goes; an error if its run is not the current one. */
-static Route
-find_route(const MetricsStore *store, const Report *report)
-{
-	Datum		values[] = {Int32GetDatum(report->trial_id), CStringGetTextDatum(report->group)};
-	Route		route;
-	bool		isnull;
-	int32		run_id;
-
-	if (store_execute(store, &route_query, NULL, values, NULL) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("partition key \"GENERIC\" has no kind in table \"%s.metrics_partition_kind\"",
-						store->schema),
-				 errhint("Insert it again: ('GENERIC', 'batch').")));
-
-	run_id = DatumGetInt32(store_column(3, &isnull));
-	if (isnull)
-		trial_unknown(report->trial_id);
-	trial_check_run(report->trial_id, report->run_id, run_id);
-	route.partition_key = TextDatumGetCString(store_column(1, &isnull));
-	route.by_time = strcmp(TextDatumGetCString(store_column(2, &isnull)), "time") == 0;
-	return route;
-}
-
-/* The key is a literal: only a constant is routed without looking at the others. */
-static const StoreQuery insert_query = {
-	"INSERT INTO @store@.metrics"
-	" (trial_id, trial_run_id, end_time, metrics, total_batches, partition_type, metric_group)"
-	" VALUES ($1, $2, $3, $4, $5, @keys@, $6) RETURNING id, end_time",
-	.nargs = 6,
-	.argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, TEXTOID}
-};
-
-/*
- * Insert a row; returns its id, or 0 if a trigger suppressed it.  *end_time is
- * what was stored.
- */
-static int64
-insert_row(const MetricsStore *store, const Report *report, const Route *route, Jsonb *document,
-		   TimestampTz *end_time)
-{
-	Datum		values[6];
-	char		nulls[] = "      ";
-	bool		isnull;
-	int64		id;
-
-	values[0] = Int32GetDatum(report->trial_id);
-	values[1] = Int32GetDatum(report->run_id);
-	values[2] = TimestampTzGetDatum(report->has_time ? report->time :
-									GetCurrentTransactionStartTimestamp());
-	values[3] = JsonbPGetDatum(document);
-	values[4] = Int32GetDatum(report->steps);
-	values[5] = CStringGetTextDatum(report->group);
-	if (route->by_time)
-		nulls[4] = 'n';
-	if (store_execute(store, &insert_query, quote_literal_cstr(route->partition_key),
-					  values, nulls) == 0)
-		return 0;
-
-	id = DatumGetInt64(store_column(1, &isnull));
-	*end_time = DatumGetTimestampTz(store_column(2, &isnull));
-	return id;
-}
-
-/* A jsonb as a value that can be pushed into another. */
-static JsonbValue
-embed(Jsonb *jsonb)
-{
-	JsonbValue	value;
-
-	JsonbToJsonbValue(jsonb, &value);
-	return value;
-}
-
+/* Refuse a report of a trial that is not there, or not of its current run. */
 static void
-push_member(JsonbParseState **state, const char *name, JsonbValue value)
+check_run(const MetricsStore *store, const Report *report)
 {
-	JsonbValue	key = {.type = jbvString};
+	Datum		values[] = {Int32GetDatum(report->trial_id)};
+	bool		isnull;
 
-	key.val.string.val = unconstify(char *, name);
-	key.val.string.len = strlen(name);
-	pushJsonbValue(state, WJB_KEY, &key);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-/*
- * The document of a row: {"avg_metrics": …, "batch_metrics": …}, and for
- * validations {"validation_metrics": …}, which have no batches.
- */
-static Jsonb *
-make_document(const char *group, JsonbValue metrics, JsonbValue batch_metrics)
-{
-	JsonbParseState *state = NULL;
-	const char *key = group_document_key(group);
-
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_member(&state, key, metrics);
-	if (strcmp(key, METRICS_KEY) == 0)
-		push_member(&state, "batch_metrics", batch_metrics);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
-}
-
-static bool
-values_equal(const JsonbValue *a, const JsonbValue *b)
-{
-	if (a->type != b->type)
-		return false;
-	switch (a->type)
-	{
-		case jbvNull:
-			return true;
-		case jbvBool:
-			return a->val.boolean == b->val.boolean;
-		case jbvNumeric:
-			return DatumGetBool(DirectFunctionCall2(numeric_eq, NumericGetDatum(a->val.numeric),
-													NumericGetDatum(b->val.numeric)));
-		case jbvString:
-			return a->val.string.len == b->val.string.len &&
-				memcmp(a->val.string.val, b->val.string.val, a->val.string.len) == 0;
-		case jbvBinary:
-			return compareJsonbContainers(a->val.binary.data, b->val.binary.data) == 0;
-		default:
-			elog(ERROR, "unexpected jsonb value type %d", (int) a->type);
-	}
-}
-
-/*
- * Unite the metrics of a row with reported ones: names that both have must have
- * equal values.  Returns the union and, in *added, what only the report has;
- * NULL if that is nothing.
- */
-static Jsonb *
-unite_metrics(JsonbContainer *stored, Jsonb *reported, Jsonb **added)
-{
-	JsonbParseState *united_state = NULL;
-	JsonbParseState *added_state = NULL;
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	key;
-	JsonbValue	value;
-	JsonbValue	old_value;
-
-	pushJsonbValue(&united_state, WJB_BEGIN_OBJECT, NULL);
-	it = JsonbIteratorInit(stored);
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
-	{
-		if (token == WJB_KEY || token == WJB_VALUE)
-			pushJsonbValue(&united_state, token, &key);
-	}
-
-	pushJsonbValue(&added_state, WJB_BEGIN_OBJECT, NULL);
-	it = JsonbIteratorInit(&reported->root);
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
-	{
-		if (token != WJB_KEY)
-			continue;
-		JsonbIteratorNext(&it, &value, true);
-		if (getKeyJsonValueFromContainer(stored, key.val.string.val, key.val.string.len, &old_value))
-		{
-			if (!values_equal(&value, &old_value))
-				ereport(ERROR,
-						(errcode(ERRCODE_UNIQUE_VIOLATION),
-						 errmsg("overwriting existing metric keys is not supported, conflicting key: \"%.*s\"",
-								key.val.string.len, key.val.string.val),
-						 errhint("It was reported with another value at the same step; report each metric once, or under another step.")));
-			continue;
-		}
-		pushJsonbValue(&united_state, WJB_KEY, &key);
-		pushJsonbValue(&united_state, WJB_VALUE, &value);
-		pushJsonbValue(&added_state, WJB_KEY, &key);
-		pushJsonbValue(&added_state, WJB_VALUE, &value);
-	}
-
-	*added = JsonbValueToJsonb(pushJsonbValue(&added_state, WJB_END_OBJECT, NULL));
-	if (JB_ROOT_COUNT(*added) == 0)
-		*added = NULL;
-	return JsonbValueToJsonb(pushJsonbValue(&united_state, WJB_END_OBJECT, NULL));
-}
-
-static const StoreQuery merge_query = {
-	"UPDATE @store@.metrics SET metrics = $1"
-	" WHERE id = $2 AND trial_id = $3 AND total_batches = $4 AND partition_type = @keys@",
-	.nargs = 4, .argtypes = {JSONBOID, INT8OID, INT4OID, INT4OID}
-};
-
-/*
- * Merge a report into the row that the run has at this step: its metrics are
- * united, end_time and id stay.  Returns false if that changed nothing;
- * otherwise *united and *added are as of unite_metrics().
- */
-static bool
-merge_row(const MetricsStore *store, const Report *report, const Route *route,
-		  int64 id, Jsonb *document, Jsonb **united, Jsonb **added)
-{
-	const char *key = group_document_key(report->group);
-	bool		takes_batches = strcmp(key, METRICS_KEY) == 0;
-	JsonbValue	stored;
-	JsonbValue	batches = {.type = jbvNull};
-	Datum		values[4];
-
-	if (!JB_ROOT_IS_OBJECT(document) ||
-		!getKeyJsonValueFromContainer(&document->root, key, strlen(key), &stored) ||
-		stored.type != jbvBinary || !JsonContainerIsObject(stored.val.binary.data))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("the document of row " INT64_FORMAT " of \"%s.metrics\" has no object \"%s\" to merge into",
-						id, store->schema, key),
-				 errhint("It was not written by metrics_report(); correct or remove it.")));
-	*united = unite_metrics(stored.val.binary.data, report->metrics, added);
-
-	if (takes_batches)
-	{
-		getKeyJsonValueFromContainer(&document->root, "batch_metrics", 13, &batches);
-		if (report->batch_metrics && batches.type != jbvNull)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNIQUE_VIOLATION),
-					 errmsg("overwriting batch metrics is not supported"),
-					 errdetail("Batch metrics of trial %d, group \"%s\", were reported at step %d already.",
-							   report->trial_id, report->group, report->steps),
-					 errhint("Report the batches of a step once.")));
-	}
-	if (*added == NULL && !(takes_batches && report->batch_metrics))
-		return false;
-
-	if (report->batch_metrics)
-		batches = embed(report->batch_metrics);
-	values[0] = JsonbPGetDatum(make_document(report->group, embed(*united), batches));
-	values[1] = Int64GetDatum(id);
-	values[2] = Int32GetDatum(report->trial_id);
-	values[3] = Int32GetDatum(report->steps);
-	return store_execute(store, &merge_query, quote_literal_cstr(route->partition_key),
-						 values, NULL) > 0;
+	if (store_execute(store, &run_query, NULL, values, NULL) == 0)
+		trial_unknown(report->trial_id);
+	trial_check_run(report->trial_id, report->run_id, DatumGetInt32(store_column(1, &isnull)));
 }
 
 /* The state of the trial, and the row of the same run, group and step. */
 static const StoreQuery state_query = {
-	"SELECT s.run_id, s.rolled_back_to, s.latest_validation_time, s.last_rows,"
+	"SELECT s.run_id, s.rolled_back_to, s.latest_validation_time, s.last_rows, s.ctid,"
 	" m.id, m.end_time, m.metrics"
 	" FROM (SELECT) AS one"
 	" LEFT JOIN @store@.metrics_trial_state s ON s.trial_id = $1"
@@ -444,18 +210,42 @@ static const StoreQuery state_query = {
 	.nargs = 4, .argtypes = {INT4OID, INT4OID, INT4OID, TEXTOID}
 };
 
+/*
+ * Bring the trial to what its rows are now.  A trigger of the user's may have
+ * changed the row, which is then not what the report said, or have reported to
+ * the same trial, which is then not what we read: both are found out.
+ */
+static void
+account_for_row(const MetricsStore *store, const Report *report, const StoreRoute *route,
+				const Row *row, Trial *trial, uint64 recomputes)
+{
+	uint64		archived = 0;
+
+	do
+	{
+		archived += trial_rollback(store, trial, route->key, report->steps);
+		if (archived > 0 || !trial->has_state || row->changed_by_trigger ||
+			trial_recomputes != recomputes)
+			trial_recompute(store, trial);
+		else if (row->added == NULL)
+			return;				/* nothing that was not there */
+		else
+		{
+			trial->total_batches = Max(trial->total_batches, report->steps);
+			trial_add(trial, report->group, row->metrics, row->added, row->end_time, row->id);
+		}
+	} while (!trial_save(store, trial) && trial_read(store, report->trial_id, trial));
+}
+
 /* Write a report of kind batch; returns the id of the row, 0 if suppressed. */
 static int64
-write_batch_report(const MetricsStore *store, const Report *report, const Route *route)
+write_batch_report(const MetricsStore *store, const Report *report, const StoreRoute *route)
 {
+	uint64		recomputes = trial_recomputes;
 	Trial		trial;
+	Row			row = {0};
 	Datum		values[4];
 	bool		isnull;
-	int64		id;
-	TimestampTz end_time = 0;
-	Jsonb	   *united = report->metrics;
-	Jsonb	   *added = report->metrics;
-	uint64		archived;
 
 	check_batch_report(report);
 	if (!trial_lock(store, report->trial_id, &trial))
@@ -466,41 +256,23 @@ write_batch_report(const MetricsStore *store, const Report *report, const Route 
 	values[1] = Int32GetDatum(report->steps);
 	values[2] = Int32GetDatum(report->run_id);
 	values[3] = CStringGetTextDatum(report->group);
-	store_execute(store, &state_query, quote_literal_cstr(route->partition_key), values, NULL);
+	store_execute(store, &state_query, route->literal, values, NULL);
 	trial_read_state(&trial, 1);
-	id = DatumGetInt64(store_column(5, &isnull));
+	row.id = DatumGetInt64(store_column(6, &isnull));
 
 	if (isnull)
-	{
-		JsonbValue	batches = {.type = jbvNull};
-
-		if (report->batch_metrics)
-			batches = embed(report->batch_metrics);
-		id = insert_row(store, report, route,
-						make_document(report->group, embed(report->metrics), batches), &end_time);
-		if (id == 0)
-			return 0;
-	}
+		row_insert(store, report, route, &row);
 	else
 	{
-		end_time = DatumGetTimestampTz(store_column(6, &isnull));
-		if (!merge_row(store, report, route, id, DatumGetJsonbP(store_column(7, &isnull)),
-					   &united, &added))
-			added = NULL;
-	}
+		Jsonb	   *document = DatumGetJsonbP(store_column(8, &isnull));
 
-	archived = trial_rollback(store, &trial, route->partition_key, report->steps);
-	if (archived > 0 || !trial.has_state)
-		trial_recompute(store, &trial);
-	else if (added != NULL)
-	{
-		trial.total_batches = Max(trial.total_batches, report->steps);
-		trial_add(&trial, report->group, &united->root, &added->root, end_time, id);
+		row.end_time = DatumGetTimestampTz(store_column(7, &isnull));
+		row.metrics = document_metrics(document, report->group);
+		row_merge(store, report, route, document, &row);
 	}
-	else
-		return id;				/* nothing that was not there */
-	trial_save(store, &trial);
-	return id;
+	if (row.id != 0)
+		account_for_row(store, report, route, &row, &trial, recomputes);
+	return row.id;
 }
 
 /*
@@ -510,14 +282,18 @@ write_batch_report(const MetricsStore *store, const Report *report, const Route 
 int64
 report_write(const MetricsStore *store, const Report *report)
 {
-	Route		route;
-	TimestampTz end_time;
+	StoreRoute	route;
+	int64		id;
 
 	check_report(store, report);
-	route = find_route(store, report);
-	if (route.by_time)
-		return insert_row(store, report, &route, report->metrics, &end_time);
-	return write_batch_report(store, report, &route);
+	store_route(store, report->group, &route);
+	if (!route.by_time)
+		return write_batch_report(store, report, &route);
+
+	id = row_insert_by_time(store, report, &route);
+	if (id == 0)
+		check_run(store, report);
+	return id;
 }
 
 /*

@@ -21,6 +21,7 @@
 #include "utils/numeric.h"
 
 #include "report/summary.h"
+#include "report/value.h"
 
 #define SUM_DIGITS 34
 #define MEAN_DIGITS 17
@@ -35,7 +36,7 @@ typedef struct MetricName
 typedef struct Metric
 {
 	MetricName	name;
-	const char *type;			/* one of the constants of metric_type() */
+	const char *type;			/* one of the constants of value.h */
 	int64		count;			/* this and the next three: of numbers only */
 	Numeric		sum;
 	Numeric		min;
@@ -87,110 +88,6 @@ json_string(const char *text)
 	value.val.string.val = unconstify(char *, text);
 	value.val.string.len = strlen(text);
 	return value;
-}
-
-static bool
-string_equals(const JsonbValue *value, const char *text)
-{
-	return value->val.string.len == (int) strlen(text) &&
-		memcmp(value->val.string.val, text, value->val.string.len) == 0;
-}
-
-/* Is a value a number: one of JSON's, or a special one spelled as a string? */
-bool
-metric_is_number(const JsonbValue *value)
-{
-	return value->type == jbvNumeric ||
-		(value->type == jbvString &&
-		 (string_equals(value, "NaN") ||
-		  string_equals(value, "Infinity") ||
-		  string_equals(value, "-Infinity")));
-}
-
-/*
- * Is a text of the form YYYY-MM-DDTHH:MM:SS[.f…][Z|±HH:MM]?  The form only, as
- * upstream has it: the values are not looked at.
- */
-bool
-metric_is_timestamp(const char *text, int len, bool zone_required)
-{
-	static const char form[] = "dddd-dd-ddTdd:dd:dd";
-	static const char offset[] = "dd:dd";
-	int			pos = 0;
-
-	for (const char *f = form; *f; f++, pos++)
-	{
-		if (pos >= len || (*f == 'd' ? !isdigit((unsigned char) text[pos]) : text[pos] != *f))
-			return false;
-	}
-	if (pos < len && text[pos] == '.')
-	{
-		int			start = ++pos;
-
-		while (pos < len && isdigit((unsigned char) text[pos]))
-			pos++;
-		if (pos == start)
-			return false;
-	}
-	if (pos == len)
-		return !zone_required;
-	if (text[pos] == 'Z')
-		return pos + 1 == len;
-	if (text[pos] != '+' && text[pos] != '-')
-		return false;
-	pos++;
-	for (const char *f = offset; *f; f++, pos++)
-	{
-		if (pos >= len || (*f == 'd' ? !isdigit((unsigned char) text[pos]) : text[pos] != *f))
-			return false;
-	}
-	return pos == len;
-}
-
-/* The type of a metric's value, as a static string: compare by address. */
-static const char *const type_number = "number";
-static const char *const type_string = "string";
-static const char *const type_date = "date";
-static const char *const type_boolean = "boolean";
-static const char *const type_object = "object";
-static const char *const type_array = "array";
-static const char *const type_null = "null";
-
-static const char *
-metric_type(const JsonbValue *value)
-{
-	switch (value->type)
-	{
-		case jbvNull:
-			return type_null;
-		case jbvBool:
-			return type_boolean;
-		case jbvNumeric:
-			return type_number;
-		case jbvString:
-			if (metric_is_number(value))
-				return type_number;
-			return metric_is_timestamp(value->val.string.val, value->val.string.len, false) ?
-				type_date : type_string;
-		case jbvBinary:
-			return JsonContainerIsArray(value->val.binary.data) ? type_array : type_object;
-		default:
-			elog(ERROR, "unexpected jsonb value type %d", (int) value->type);
-	}
-}
-
-static const char *
-type_by_name(const JsonbValue *name)
-{
-	const char *const types[] = {type_number, type_string, type_date, type_boolean,
-	type_object, type_array, type_null};
-
-	for (int i = 0; i < (int) lengthof(types); i++)
-	{
-		if (name->type == jbvString && string_equals(name, types[i]))
-			return types[i];
-	}
-	return type_string;			/* not written by us: keep it, without statistics */
 }
 
 /* A number of JSON as numeric, which knows NaN and the infinities. */
@@ -283,7 +180,7 @@ read_metric(Metric *metric, JsonbContainer *entry)
 	JsonbValue	field;
 
 	metric->type = getKeyJsonValueFromContainer(entry, "type", 4, &field) ?
-		type_by_name(&field) : type_string;
+		metric_type_by_name(&field) : type_string;
 	metric->last = getKeyJsonValueFromContainer(entry, "last", 4, &field) ? field : json_null;
 	metric->count = 0;
 	if (metric->type != type_number)
@@ -524,7 +421,7 @@ push_other_groups(JsonbParseState **state, Summary *summary, Jsonb *stored)
 			continue;
 		JsonbIteratorNext(&it, &value, true);
 		foreach(cell, summary->groups)
-			replaced |= string_equals(&key, ((Group *) lfirst(cell))->name);
+			replaced |= json_string_equals(&key, ((Group *) lfirst(cell))->name);
 		if (!replaced)
 		{
 			pushJsonbValue(state, WJB_KEY, &key);

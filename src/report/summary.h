@@ -20,7 +20,4 @@ extern void summary_add(Summary *summary, const char *group, JsonbContainer *met
 						TimestampTz end_time, int64 id);
 extern Jsonb *summary_finish(Summary *summary, Jsonb **last_rows);
 
-extern bool metric_is_number(const JsonbValue *value);
-extern bool metric_is_timestamp(const char *text, int len, bool zone_required);
-
 #endif							/* METRICS_SUMMARY_H */

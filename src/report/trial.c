@@ -22,6 +22,7 @@
 
 #include "report/report.h"
 #include "report/trial.h"
+#include "report/value.h"
 
 PG_FUNCTION_INFO_V1(metrics_register_trial);
 PG_FUNCTION_INFO_V1(metrics_recompute_summary);
@@ -29,7 +30,7 @@ PG_FUNCTION_INFO_V1(metrics_best_trial);
 
 static const StoreQuery lock_query = {
 	"SELECT run_id, total_batches, summary_metrics, latest_validation_id, best_validation_id,"
-	" searcher_metric, smaller_is_better, searcher_metric_value"
+	" searcher_metric, smaller_is_better, searcher_metric_value, ctid"
 	" FROM @store@.trials WHERE id = $1 FOR NO KEY UPDATE",
 	.nargs = 1, .argtypes = {INT4OID}
 };
@@ -76,12 +77,14 @@ trial_lock(const MetricsStore *store, int32 id, Trial *trial)
 		trial->best.id = 0;
 	else
 		trial->best.value = DatumGetFloat8(value);
+	trial->tid = *(ItemPointer) DatumGetPointer(store_column(9, &isnull));
 	return true;
 }
 
 /*
- * Read the state of a locked trial from four columns of the row that the last
- * query returned: run_id, rolled_back_to, latest_validation_time, last_rows.
+ * Read the state of a locked trial from five columns of the row that the last
+ * query returned: run_id, rolled_back_to, latest_validation_time, last_rows and
+ * ctid of metrics_trial_state.
  */
 void
 trial_read_state(Trial *trial, int first_column)
@@ -100,6 +103,26 @@ trial_read_state(Trial *trial, int first_column)
 	else
 		trial->latest.end_time = DatumGetTimestampTz(value);
 	trial->last_rows = DatumGetJsonbP(store_column(first_column + 3, &isnull));
+	trial->state_tid = *(ItemPointer) DatumGetPointer(store_column(first_column + 4, &isnull));
+}
+
+static const StoreQuery state_query = {
+	"SELECT run_id, rolled_back_to, latest_validation_time, last_rows, ctid"
+	" FROM @store@.metrics_trial_state WHERE trial_id = $1",
+	.nargs = 1, .argtypes = {INT4OID}
+};
+
+/* Lock a trial and read it with its state; false if there is none. */
+bool
+trial_read(const MetricsStore *store, int32 id, Trial *trial)
+{
+	Datum		values[] = {Int32GetDatum(id)};
+
+	if (!trial_lock(store, id, trial))
+		return false;
+	if (store_execute(store, &state_query, NULL, values, NULL) > 0)
+		trial_read_state(trial, 1);
+	return true;
 }
 
 /* The error for a trial that is not there. */
@@ -140,6 +163,20 @@ group_summary_key(const char *group)
 	if (strcmp(group, VALIDATION_GROUP) == 0)
 		return VALIDATION_KEY;
 	return strcmp(group, TRAINING_GROUP) == 0 ? METRICS_KEY : group;
+}
+
+/* The metrics in a document of a group; NULL if the document is none of ours. */
+JsonbContainer *
+document_metrics(Jsonb *document, const char *group)
+{
+	const char *key = group_document_key(group);
+	JsonbValue	metrics;
+
+	if (!JB_ROOT_IS_OBJECT(document) ||
+		!getKeyJsonValueFromContainer(&document->root, key, strlen(key), &metrics) ||
+		metrics.type != jbvBinary || !JsonContainerIsObject(metrics.val.binary.data))
+		return NULL;
+	return metrics.val.binary.data;
 }
 
 static const StoreQuery rollback_query = {
@@ -189,7 +226,8 @@ static bool
 searcher_value(const Trial *trial, JsonbContainer *metrics, double *number)
 {
 	JsonbValue	value;
-	Datum		text;
+	char	   *text = NULL;
+	char	   *end = NULL;
 
 	if (trial->searcher_metric == NULL ||
 		!getKeyJsonValueFromContainer(metrics, trial->searcher_metric,
@@ -197,24 +235,23 @@ searcher_value(const Trial *trial, JsonbContainer *metrics, double *number)
 		value.type == jbvNull)
 		return false;
 
-	switch (value.type)
+	if (value.type == jbvNumeric)
 	{
-		case jbvNumeric:
-			text = DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric));
-			break;
-		case jbvString:
-			text = CStringGetDatum(pnstrdup(value.val.string.val, value.val.string.len));
-			break;
-		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-					 errmsg("searcher metric \"%s\" must be a number, got %s",
-							trial->searcher_metric,
-							value.type == jbvBool ? (value.val.boolean ? "true" : "false") :
-							JsonbToCString(NULL, value.val.binary.data, 0)),
-					 errhint("Report a number, or the string NaN, Infinity or -Infinity.")));
+		*number = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow,
+													 NumericGetDatum(value.val.numeric)));
+		return true;
 	}
-	*number = DatumGetFloat8(DirectFunctionCall1(float8in, text));
+	if (value.type == jbvString)
+	{
+		text = pnstrdup(value.val.string.val, value.val.string.len);
+		*number = strtod(text, &end);
+	}
+	if (text == NULL || end == text || *end != '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("searcher metric \"%s\" must be a number, got %s",
+						trial->searcher_metric, metric_value_text(&value)),
+				 errhint("Report a number, or the string NaN, Infinity or -Infinity.")));
 	return true;
 }
 
@@ -276,7 +313,7 @@ recompute_row(HeapTuple row, TupleDesc desc, void *arg)
 	TimestampTz end_time;
 	int64		id;
 	int32		batches;
-	JsonbValue	metrics;
+	JsonbContainer *metrics;
 	Datum		document;
 
 	end_time = DatumGetTimestampTz(SPI_getbinval(row, desc, 2, &isnull));
@@ -287,16 +324,13 @@ recompute_row(HeapTuple row, TupleDesc desc, void *arg)
 	document = SPI_getbinval(row, desc, 5, &isnull);
 
 	recompute->trial->total_batches = Max(recompute->trial->total_batches, batches);
-	if (isnull ||
-		!JB_ROOT_IS_OBJECT(DatumGetJsonbP(document)) ||
-		!getKeyJsonValueFromContainer(&DatumGetJsonbP(document)->root, group_document_key(group),
-									  strlen(group_document_key(group)), &metrics) ||
-		metrics.type != jbvBinary || !JsonContainerIsObject(metrics.val.binary.data))
+	metrics = isnull ? NULL : document_metrics(DatumGetJsonbP(document), group);
+	if (metrics == NULL)
 		return;					/* written by hand: not a document of ours */
 
-	summary_add(recompute->summary, group_summary_key(group), metrics.val.binary.data, end_time, id);
+	summary_add(recompute->summary, group_summary_key(group), metrics, end_time, id);
 	if (strcmp(group, VALIDATION_GROUP) == 0)
-		consider_validation(recompute->trial, metrics.val.binary.data, end_time, id);
+		consider_validation(recompute->trial, metrics, end_time, id);
 }
 
 static const StoreQuery rows_query = {
@@ -304,6 +338,9 @@ static const StoreQuery rows_query = {
 	" WHERE trial_id = $1 AND NOT archived AND partition_type IN (@keys@)",
 	.nargs = 1, .argtypes = {INT4OID}
 };
+
+/* How often this session did that; see account_for_row(). */
+uint64		trial_recomputes = 0;
 
 /*
  * Compute all that is derived from the rows of a trial again, from its
@@ -316,50 +353,67 @@ trial_recompute(const MetricsStore *store, Trial *trial)
 	Recompute	recompute = {.trial = trial,.summary = summary_begin(NULL, NULL)};
 	Datum		values[] = {Int32GetDatum(trial->id)};
 
+	trial_recomputes++;
 	trial->total_batches = 0;
 	memset(&trial->latest, 0, sizeof(Validation));
 	memset(&trial->best, 0, sizeof(Validation));
 	store_for_each(store, &rows_query, store_keys_of_kind(store, "batch"), values, NULL,
 				   recompute_row, &recompute);
 	trial->summary = summary_finish(recompute.summary, &trial->last_rows);
-	if (!trial->has_state)
+	if (!trial->has_state && trial->state_run_id != trial->run_id)
 	{
-		/* Unless a report has just rolled back, nothing is known of that. */
-		if (trial->state_run_id != trial->run_id)
-		{
-			trial->state_run_id = trial->run_id;
-			trial->rolled_back_to = INT_MAX;
-		}
-		trial->has_state = true;
+		/* Nothing is known of roll-backs: the next report has to look. */
+		trial->state_run_id = trial->run_id;
+		trial->rolled_back_to = INT_MAX;
 	}
 }
 
+/*
+ * The rows are found by where they are: an index would lead past all their
+ * earlier versions, which nobody can clean up before the transaction ends.
+ */
+#define SAVE_TRIAL \
+	" UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7," \
+	" summary_metrics_timestamp = pg_catalog.now(), latest_validation_id = $8," \
+	" best_validation_id = $9, searcher_metric_value = $10, searcher_metric_value_signed = $11" \
+	" WHERE ctid = $12 AND id = $1"
+#define SAVE_ARGUMENTS \
+	INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, JSONBOID, \
+	INT8OID, INT8OID, FLOAT8OID, FLOAT8OID, TIDOID
+
 static const StoreQuery save_query = {
 	"WITH state AS ("
-	" INSERT INTO @store@.metrics_trial_state AS s"
+	" UPDATE @store@.metrics_trial_state SET run_id = $2, rolled_back_to = $3,"
+	" latest_validation_time = $4, last_rows = $5"
+	" WHERE ctid = $13 AND trial_id = $1 RETURNING trial_id)"
+	SAVE_TRIAL " AND EXISTS (SELECT FROM state)",
+	.nargs = 13, .argtypes = {SAVE_ARGUMENTS, TIDOID}
+};
+
+/* The same for a trial that has no state yet. */
+static const StoreQuery save_first_query = {
+	"WITH state AS ("
+	" INSERT INTO @store@.metrics_trial_state"
 	" (trial_id, run_id, rolled_back_to, latest_validation_time, last_rows)"
-	" VALUES ($1, $2, $3, $4, $5)"
+	" SELECT $1, $2, $3, $4, $5 FROM @store@.trials WHERE ctid = $12 AND id = $1"
 	" ON CONFLICT (trial_id) DO UPDATE SET run_id = EXCLUDED.run_id,"
 	" rolled_back_to = EXCLUDED.rolled_back_to,"
 	" latest_validation_time = EXCLUDED.latest_validation_time, last_rows = EXCLUDED.last_rows)"
-	" UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7,"
-	" summary_metrics_timestamp = pg_catalog.now(), latest_validation_id = $8,"
-	" best_validation_id = $9, searcher_metric_value = $10, searcher_metric_value_signed = $11"
-	" WHERE id = $1",
-	.nargs = 11,
-	.argtypes = {INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, JSONBOID,
-	INT8OID, INT8OID, FLOAT8OID, FLOAT8OID}
+	SAVE_TRIAL,
+	.nargs = 12, .argtypes = {SAVE_ARGUMENTS}
 };
 
-/* Write a trial and its state back. */
-void
+/*
+ * Write a trial and its state back.  Returns false, having written nothing, if
+ * they were changed since they were read: not by others, who wait for the lock,
+ * but by a trigger of the user's that reports, too.
+ */
+bool
 trial_save(const MetricsStore *store, const Trial *trial)
 {
-	bool		latest = trial->latest.id != 0;
-	bool		best = trial->best.id != 0;
 	double		sign = trial->smaller_is_better ? 1 : -1;
-	Datum		values[11];
-	char		nulls[12] = "           ";
+	Datum		values[13];
+	char		nulls[] = "             ";
 
 	values[0] = Int32GetDatum(trial->id);
 	values[1] = Int32GetDatum(trial->state_run_id);
@@ -372,31 +426,26 @@ trial_save(const MetricsStore *store, const Trial *trial)
 	values[8] = Int64GetDatum(trial->best.id);
 	values[9] = Float8GetDatum(trial->best.value);
 	values[10] = Float8GetDatum(sign * trial->best.value);
-	if (!latest)
+	values[11] = PointerGetDatum(&trial->tid);
+	values[12] = PointerGetDatum(&trial->state_tid);
+	if (trial->latest.id == 0)
 		nulls[3] = nulls[7] = 'n';
-	if (!best)
+	if (trial->best.id == 0)
 		nulls[8] = nulls[9] = nulls[10] = 'n';
-	store_execute(store, &save_query, NULL, values, nulls);
+	return store_execute(store, trial->has_state ? &save_query : &save_first_query,
+						 NULL, values, nulls) > 0;
 }
-
-static const StoreQuery state_query = {
-	"SELECT run_id, rolled_back_to, latest_validation_time, last_rows"
-	" FROM @store@.metrics_trial_state WHERE trial_id = $1",
-	.nargs = 1, .argtypes = {INT4OID}
-};
 
 /* Lock a trial, compute it again and save it; false if there is none. */
 static bool
 recompute_and_save(const MetricsStore *store, int32 id, Trial *trial)
 {
-	Datum		values[] = {Int32GetDatum(id)};
-
-	if (!trial_lock(store, id, trial))
-		return false;
-	if (store_execute(store, &state_query, NULL, values, NULL) > 0)
-		trial_read_state(trial, 1);
-	trial_recompute(store, trial);
-	trial_save(store, trial);
+	do
+	{
+		if (!trial_read(store, id, trial))
+			return false;
+		trial_recompute(store, trial);
+	} while (!trial_save(store, trial));
 	return true;
 }
 

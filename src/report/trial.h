@@ -6,6 +6,7 @@
 #define METRICS_TRIAL_H
 
 #include "datatype/timestamp.h"
+#include "storage/itemptr.h"
 #include "utils/jsonb.h"
 
 #include "report/summary.h"
@@ -30,6 +31,7 @@ typedef struct Validation
  */
 typedef struct Trial
 {
+	ItemPointerData tid;		/* of this version of the row */
 	int32		id;
 	int32		run_id;
 	int32		total_batches;
@@ -40,6 +42,7 @@ typedef struct Trial
 	bool		smaller_is_better;
 
 	bool		has_state;		/* false: compute everything again */
+	ItemPointerData state_tid;
 	int32		state_run_id;
 	int32		rolled_back_to; /* no unarchived row of a run before has more batches */
 	Jsonb	   *last_rows;		/* see summary_begin() */
@@ -48,14 +51,17 @@ typedef struct Trial
 extern bool trial_lock(const MetricsStore *store, int32 id, Trial *trial);
 extern void trial_read_state(Trial *trial, int first_column);
 extern void trial_check_run(int32 id, int32 reported, int32 expected);
+extern bool trial_read(const MetricsStore *store, int32 id, Trial *trial);
 extern uint64 trial_rollback(const MetricsStore *store, Trial *trial, const char *partition_key,
 							 int32 steps);
 extern void trial_add(Trial *trial, const char *group, JsonbContainer *metrics,
 					  JsonbContainer *new_metrics, TimestampTz end_time, int64 id);
+extern uint64 trial_recomputes;
 extern void trial_recompute(const MetricsStore *store, Trial *trial);
-extern void trial_save(const MetricsStore *store, const Trial *trial);
+extern bool trial_save(const MetricsStore *store, const Trial *trial);
 extern void trial_unknown(int32 id) pg_attribute_noreturn();
 
 extern const char *group_document_key(const char *group);
+extern JsonbContainer *document_metrics(Jsonb *document, const char *group);
 
 #endif							/* METRICS_TRIAL_H */

@@ -52,9 +52,10 @@ Datum
 metrics_rows(PG_FUNCTION_ARGS)
 {
 	MetricsStore store;
+	StoreRoute	route;
+	const char *keys;
 	Datum		values[5];
 	char		nulls[] = "     ";
-	const char *keys;
 
 	if (PG_ARGISNULL(0))
 		report_null_argument("trial_id");
@@ -66,8 +67,13 @@ metrics_rows(PG_FUNCTION_ARGS)
 
 	store_open(fcinfo, AccessShareLock, &store);
 	SPI_connect();
-	keys = PG_ARGISNULL(1) ? store_keys_of_kind(&store, "batch") :
-		store_group_key(&store, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	if (PG_ARGISNULL(1))
+		keys = store_keys_of_kind(&store, "batch");
+	else
+	{
+		store_route(&store, text_to_cstring(PG_GETARG_TEXT_PP(1)), &route);
+		keys = route.literal;
+	}
 	values[0] = PG_GETARG_DATUM(0);
 	values[1] = Int32GetDatum(PG_ARGISNULL(2) ? -1 : PG_GETARG_INT32(2));
 	values[2] = Int64GetDatum(PG_ARGISNULL(4) ? PG_INT64_MAX : PG_GETARG_INT64(4));
@@ -172,6 +178,7 @@ metrics_timeseries(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	MetricsStore store;
 	Series		series = {.allocated = 1024};
+	StoreRoute	route;
 	char	   *group;
 	int		   *chosen;
 	int			nchosen;
@@ -204,7 +211,8 @@ metrics_timeseries(PG_FUNCTION_ARGS)
 	series.points = palloc_array(LttbPoint, series.allocated);
 	series.values = palloc(series.allocated * sizeof(Datum[4]));
 	series.nulls = palloc(series.allocated * sizeof(bool[4]));
-	store_for_each(&store, &timeseries_query, store_group_key(&store, group), values, nulls,
+	store_route(&store, group, &route);
+	store_for_each(&store, &timeseries_query, route.literal, values, nulls,
 				   add_point, &series);
 
 	chosen = palloc_array(int, Min(series.count, PG_GETARG_INT32(3)) + 1);
@@ -242,6 +250,7 @@ metrics_trials_snapshot(PG_FUNCTION_ARGS)
 	static const char *const names[] = {"experiment_id", "metric_group", "metric_name",
 	"batches_processed", "batches_margin"};
 	MetricsStore store;
+	StoreRoute	route;
 	char	   *group;
 	int32		batches;
 	int32		margin;
@@ -257,12 +266,14 @@ metrics_trials_snapshot(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("margin must be <= 100"),
-				 errdetail("batches_margin is %d.", margin)));
+				 errdetail("batches_margin is %d.", margin),
+				 errhint("Ask for a narrower window, or use metrics_timeseries().")));
 	if (margin < 0 || batches < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("batches_processed and batches_margin must not be negative, got %d and %d",
-						batches, margin)));
+						batches, margin),
+				 errhint("Batches are counted from the start of a trial.")));
 	if (pg_add_s32_overflow(batches, margin, &upper))
 		upper = INT_MAX;
 
@@ -276,7 +287,8 @@ metrics_trials_snapshot(PG_FUNCTION_ARGS)
 	values[6] = PG_GETARG_DATUM(5);
 	if (PG_ARGISNULL(5))
 		nulls[6] = 'n';
-	store_return_rows(fcinfo, &store, &snapshot_query, store_group_key(&store, group), values, nulls);
+	store_route(&store, group, &route);
+	store_return_rows(fcinfo, &store, &snapshot_query, route.literal, values, nulls);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -25,6 +25,7 @@
 #include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -400,6 +401,7 @@ run_layout(MetricsStore *store, StoreLayout target)
 
 	store->layout = target;
 	store->metrics = store_relation(store, "metrics");
+	CacheInvalidateRelcacheByRelid(store->metrics); /* see store_open() */
 	CommandCounterIncrement();
 }
 

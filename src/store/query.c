@@ -74,21 +74,43 @@ plan_key_hash(const PlanKey *key)
 
 static plans_hash *plan_cache = NULL;
 
-/* Replace every occurrence of a placeholder; the result is palloc'd. */
+/*
+ * The text of a query with its placeholders filled in.  What is put in is not
+ * looked at again, so it may contain anything.
+ */
 static char *
-replace_all(const char *text, const char *placeholder, const char *value)
+query_text(const MetricsStore *store, const StoreQuery *query, const char *keys)
 {
+	const struct
+	{
+		const char *placeholder;
+		const char *value;
+	}			fillings[] = {
+		{"@store@", quote_identifier(store->schema)},
+		{"@extension@", quote_identifier(get_namespace_name(get_rel_namespace(store->registry)))},
+		{"@keys@", keys},
+	};
 	StringInfoData buf;
-	const char *hit;
 
 	initStringInfo(&buf);
-	while ((hit = strstr(text, placeholder)) != NULL)
+	for (const char *c = query->sql; *c;)
 	{
-		appendBinaryStringInfo(&buf, text, hit - text);
-		appendStringInfoString(&buf, value);
-		text = hit + strlen(placeholder);
+		bool		filled = false;
+
+		for (int i = 0; i < (int) lengthof(fillings) && !filled; i++)
+		{
+			size_t		len = strlen(fillings[i].placeholder);
+
+			filled = strncmp(c, fillings[i].placeholder, len) == 0;
+			if (filled)
+			{
+				appendStringInfoString(&buf, fillings[i].value);
+				c += len;
+			}
+		}
+		if (!filled)
+			appendStringInfoChar(&buf, *c++);
 	}
-	appendStringInfoString(&buf, text);
 	return buf.data;
 }
 
@@ -112,10 +134,7 @@ store_plan(const MetricsStore *store, const StoreQuery *query, const char *keys)
 	if (entry != NULL)
 		return entry->plan;
 
-	sql = replace_all(query->sql, "@store@", quote_identifier(store->schema));
-	sql = replace_all(sql, "@extension@",
-					  quote_identifier(get_namespace_name(get_rel_namespace(store->registry))));
-	sql = replace_all(sql, "@keys@", key.keys);
+	sql = query_text(store, query, key.keys);
 	plan = SPI_prepare_cursor(sql, query->nargs, (Oid *) query->argtypes,
 							  query->reader ? CURSOR_OPT_CUSTOM_PLAN : 0);
 	if (plan == NULL)
@@ -237,21 +256,4 @@ store_keys_of_kind(const MetricsStore *store, const char *kind)
 	store_execute(store, &keys_of_kind_query, NULL, values, NULL);
 	keys = store_column(1, &isnull);
 	return isnull ? "NULL" : TextDatumGetCString(keys);
-}
-
-static const StoreQuery group_key_query = {
-	"SELECT pg_catalog.quote_literal(COALESCE((SELECT partition_key FROM @store@.metrics_route"
-	" WHERE metric_group = $1), 'GENERIC'))",
-	.reader = true, .nargs = 1, .argtypes = {TEXTOID}
-};
-
-/* The partition key that a metric group is routed to, as an SQL literal. */
-const char *
-store_group_key(const MetricsStore *store, const char *group)
-{
-	Datum		values[] = {CStringGetTextDatum(group)};
-	bool		isnull;
-
-	store_execute(store, &group_key_query, NULL, values, NULL);
-	return TextDatumGetCString(store_column(1, &isnull));
 }

@@ -4,18 +4,23 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/skey.h"
+#include "access/stratnum.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "executor/spi.h"
-#include "executor/tuptable.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -30,32 +35,51 @@ PG_FUNCTION_INFO_V1(metrics_upgrade_store);
 PG_FUNCTION_INFO_V1(metrics_grant);
 
 /*
- * The first column of a table that has at most one row; false if it has none.
- * Reads past the caller's privileges, so only for tables that say nothing but
- * where and what the store is.  The snapshot must be registered or active.
+ * Column number 1, or number 2 of the row that has key in number 1, of a table
+ * of ours that says where something is: the registry, the layout, the routes.
+ * false if there is no such row.  text is copied.
+ *
+ * Each report begins with several of these, so they go below SQL; and past the
+ * caller's privileges, for there is nothing secret in where things are.
  */
 static bool
-read_single_value(Oid relid, Snapshot snapshot, Oid type, Datum *value)
+read_value(Oid relid, const char *key, Snapshot snapshot, Datum *value)
 {
 	Relation	rel = table_open(relid, AccessShareLock);
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, snapshot, 0, NULL);
-	bool		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+	int			column = key ? 2 : 1;
+	ScanKeyData scan_key[1];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		isnull = true;
 
-	if (found)
+	if (key)
+		ScanKeyEntryInitialize(&scan_key[0], 0, 1, BTEqualStrategyNumber, TEXTOID,
+							   TupleDescAttr(RelationGetDescr(rel), 0)->attcollation,
+							   F_TEXTEQ, CStringGetTextDatum(key));
+	scan = systable_beginscan(rel, key ? metrics_primary_key(rel) : InvalidOid, key != NULL,
+							  snapshot, key ? 1 : 0, scan_key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		*value = heap_getattr(tuple, column, RelationGetDescr(rel), &isnull);
+	if (!isnull)
 	{
-		bool		isnull;
-		Datum		column = slot_getattr(slot, 1, &isnull);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column - 1);
 
-		/* Both are NOT NULL in our tables. */
-		found = !isnull;
-		if (found)
-			*value = type == TEXTOID ?
-				PointerGetDatum(PG_DETOAST_DATUM_COPY(column)) : column;
+		*value = datumCopy(*value, att->attbyval, att->attlen);
 	}
-	table_endscan(scan);
-	ExecDropSingleTupleTableSlot(slot);
+	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
+	return !isnull;
+}
+
+/* The same as it is now, whatever snapshot the caller has. */
+static bool
+read_latest_value(Oid relid, const char *key, Datum *value)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	bool		found = read_value(relid, key, snapshot, value);
+
+	UnregisterSnapshot(snapshot);
 	return found;
 }
 
@@ -86,16 +110,10 @@ bool
 store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 {
 	Datum		relid;
-	Snapshot	snapshot;
-	bool		found;
 
 	store->registry = registry_relation(fcinfo);
 	store->layout = LAYOUT_NONE;
-
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	found = read_single_value(store->registry, snapshot, REGCLASSOID, &relid);
-	UnregisterSnapshot(snapshot);
-	if (!found)
+	if (!read_latest_value(store->registry, NULL, &relid))
 		return false;
 
 	store->metrics = DatumGetObjectId(relid);
@@ -104,6 +122,42 @@ store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 		return false;
 	store->schema = get_namespace_name(store->namespace);
 	return true;
+}
+
+/*
+ * A transaction whose snapshot is older than the layout of the store would not
+ * see the rows that came with it: there is no right answer then but to start
+ * again.
+ */
+static void
+check_transaction_snapshot(const MetricsStore *store)
+{
+	Datum		layout;
+
+	if (IsolationUsesXactSnapshot() &&
+		(!read_value(store_relation(store, "metrics_layout"), NULL, GetActiveSnapshot(), &layout) ||
+		 layout_by_name(TextDatumGetCString(layout)) != store->layout))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to a concurrent upgrade of the metrics store"),
+				 errhint("The transaction might succeed if retried.")));
+}
+
+/*
+ * Where the store was when it was opened last, and its layout: a report would
+ * otherwise spend a tenth of its time on finding out.  It holds until the
+ * relation cache is told of a change to the registry or to the partitioned
+ * table; what writes the registry or the layout sees to that.
+ */
+static bool last_opened_valid = false;
+static MetricsStore last_opened;
+
+static void
+forget_store(Datum arg, Oid relid)
+{
+	(void) arg;
+	if (!OidIsValid(relid) || relid == last_opened.metrics || relid == last_opened.registry)
+		last_opened_valid = false;
 }
 
 /*
@@ -116,21 +170,46 @@ store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 void
 store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 {
-	if (!store_find(fcinfo, store))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("database \"%s\" has no metrics store",
-						get_database_name(MyDatabaseId)),
-				 errhint("Call metrics_create_store() first.")));
+	static bool callback_registered = false;
+	Oid			registry = registry_relation(fcinfo);
+
+	if (!callback_registered)
+	{
+		CacheRegisterRelcacheCallback(forget_store, 0);
+		callback_registered = true;
+	}
+
+	if (last_opened_valid && last_opened.registry == registry)
+	{
+		*store = last_opened;
+		store->schema = get_namespace_name(store->namespace);
+	}
+	else
+	{
+		last_opened_valid = false;
+		if (!store_find(fcinfo, store))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("database \"%s\" has no metrics store",
+							get_database_name(MyDatabaseId)),
+					 errhint("Call metrics_create_store() first.")));
+	}
 
 	LockRelationOid(store_relation(store, "trials"), lockmode);
 	LockRelationOid(store->metrics, lockmode);
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(store->metrics)))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("the metrics store was dropped while we waited for it")));
+	if (!last_opened_valid)
+	{
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(store->metrics)))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_TABLE),
+					 errmsg("the metrics store was dropped while we waited for it")));
 
-	store->layout = store_read_layout(store);
+		/* What comes in while we look makes it invalid again. */
+		last_opened = *store;
+		last_opened_valid = true;
+		store->layout = last_opened.layout = store_read_layout(store);
+	}
+	check_transaction_snapshot(store);
 }
 
 /* A relation of the store by name; an error if it is not there. */
@@ -171,56 +250,58 @@ store_check_owner(const MetricsStore *store)
 					   get_rel_name(store->metrics));
 }
 
-/*
- * The layout that the store has now, whatever snapshot the caller has.  In a
- * transaction whose snapshot is older than the layout, rows that came with the
- * layout (routes and kinds) would be invisible: there is no right answer then
- * but to start again.
- */
+/* The layout that the store has now, whatever snapshot the caller has. */
 StoreLayout
 store_read_layout(const MetricsStore *store)
 {
 	Oid			relid = store_relation(store, "metrics_layout");
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	Datum		latest;
-	Datum		visible;
-	StoreLayout layout = LAYOUT_NONE;
+	Datum		layout;
 
-	if (read_single_value(relid, snapshot, TEXTOID, &latest))
-		layout = layout_by_name(TextDatumGetCString(latest));
-	UnregisterSnapshot(snapshot);
-
-	if (layout == LAYOUT_NONE)
+	if (!read_latest_value(relid, NULL, &layout))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s.metrics_layout\" is empty", store->schema),
 				 errhint("It holds one row, the layout version of the store: restore it from a backup.")));
+	return layout_by_name(TextDatumGetCString(layout));
+}
 
-	if (IsolationUsesXactSnapshot() &&
-		(!read_single_value(relid, GetActiveSnapshot(), TEXTOID, &visible) ||
-		 layout_by_name(TextDatumGetCString(visible)) != layout))
+/* The partition key that a metric group is routed to, and of which kind it is. */
+void
+store_route(const MetricsStore *store, const char *group, StoreRoute *route)
+{
+	Datum		value;
+
+	route->key = "GENERIC";
+	if (read_latest_value(store_relation(store, "metrics_route"), group, &value))
+		route->key = TextDatumGetCString(value);
+	if (!read_latest_value(store_relation(store, "metrics_partition_kind"), route->key, &value))
 		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access due to a concurrent upgrade of the metrics store"),
-				 errhint("The transaction might succeed if retried.")));
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("partition key \"%s\" has no kind in table \"%s.metrics_partition_kind\"",
+						route->key, store->schema),
+				 errhint("Insert it again, with kind \"batch\" or \"time\".")));
+	route->by_time = strcmp(TextDatumGetCString(value), "time") == 0;
 
-	return layout;
+	route->literal = quote_literal_cstr(route->key);
+	if (store->layout < LAYOUT_1_1)
+		route->literal = psprintf("%s::%s.metric_partition_type", route->literal,
+								  quote_identifier(store->schema));
 }
 
 /* The version of the extension as installed in this database. */
 static StoreLayout
 installed_layout(void)
 {
-	char	   *version;
+	StoreLayout layout;
 
 	SPI_connect();
 	if (SPI_execute("SELECT extversion FROM pg_catalog.pg_extension"
 					" WHERE extname = 'metrics_ext'", false, 0) != SPI_OK_SELECT ||
 		SPI_processed != 1)
 		elog(ERROR, "extension \"metrics_ext\" is not installed");
-	version = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	layout = layout_by_name(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
 	SPI_finish();
-	return layout_by_name(version);
+	return layout;
 }
 
 /*
@@ -248,6 +329,7 @@ register_store(const MetricsStore *store)
 		elog(ERROR, "could not register the metrics store");
 	SPI_finish();
 	SetUserIdAndSecContext(save_userid, save_sec_context);
+	CacheInvalidateRelcacheByRelid(store->registry);
 }
 
 /*

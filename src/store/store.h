@@ -34,6 +34,14 @@ typedef struct MetricsStore
 	const char *schema;			/* name of the namespace, not quoted */
 } MetricsStore;
 
+/* Where a metric group goes. */
+typedef struct StoreRoute
+{
+	char	   *key;			/* the partition key */
+	char	   *literal;		/* the same as SQL */
+	bool		by_time;		/* its rows are identified by time, not by batches */
+} StoreRoute;
+
 /* store.c */
 extern bool store_find(FunctionCallInfo fcinfo, MetricsStore *store);
 extern void store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode,
@@ -42,6 +50,7 @@ extern Oid	store_relation(const MetricsStore *store, const char *relname);
 extern Oid	store_owner(const MetricsStore *store);
 extern void store_check_owner(const MetricsStore *store);
 extern StoreLayout store_read_layout(const MetricsStore *store);
+extern void store_route(const MetricsStore *store, const char *group, StoreRoute *route);
 
 /* layout.c */
 extern const char *layout_name(StoreLayout layout);
@@ -49,7 +58,7 @@ extern StoreLayout layout_by_name(const char *name);
 extern void layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target);
 
 /* query.c */
-#define STORE_QUERY_MAX_ARGS 12
+#define STORE_QUERY_MAX_ARGS 13
 
 /*
  * A query against the store, with $n parameters.  In its text, @store@ stands
@@ -83,6 +92,5 @@ extern void store_return_rows(FunctionCallInfo fcinfo, const MetricsStore *store
 							  Datum *values, const char *nulls);
 extern Datum store_column(int column, bool *isnull);
 extern const char *store_keys_of_kind(const MetricsStore *store, const char *kind);
-extern const char *store_group_key(const MetricsStore *store, const char *group);
 
 #endif							/* METRICS_STORE_H */

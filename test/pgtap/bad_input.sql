@@ -115,10 +115,13 @@ SELECT is(current_setting('metrics_ext.max_document_size'), '96MB', 'the limit i
 SELECT throws_ok($$SET metrics_ext.max_document_size TO 0$$, '22023', NULL, 'no limit of 0');
 SELECT throws_ok($$SET metrics_ext.nonsense TO 1$$, '42602', NULL, 'no settings that do not exist');
 
--- Merge conflicts and the rest of it are in merge.sql. Here: all of the above
--- archived nothing.
-SELECT is((SELECT array_agg(DISTINCT trial_run_id) FROM metrics WHERE trial_id = 1 AND archived), '{0}',
-    'only the first accepted report of run 1 archived');
+-- Merge conflicts are in merge.sql.
+SELECT is((SELECT count(*)::int FROM metrics WHERE archived), 0, 'nothing of all this archived a row');
+SELECT helper.holds(1, 'and the trial holds');
+SELECT metrics_report(1, 'training', '{"a": 1}', 5, 1) \gset
+SELECT is((SELECT array_agg(metric_group ORDER BY id) FROM metrics WHERE archived), '{training,validation,inference}',
+    'as an accepted report at the same batches does');
+SELECT helper.holds(1, 'and the trial still holds');
 
 -- Trials: ranges.
 SELECT helper.refuses($$SELECT metrics_register_trial(1, 0)$$, '22023', '', 'a run id lower than the registered one');
@@ -127,10 +130,8 @@ SELECT is((SELECT count(*)::int FROM trials WHERE id = 5), 0, 'registers nothing
 SELECT is((SELECT run_id FROM trials WHERE id = 1), 1, 'the registered run is the same');
 
 -- Read-only.
-SAVEPOINT read_only;
-SET TRANSACTION READ ONLY;
-SELECT throws_ok($$SELECT metrics_report(1, 'training', '{"a": 1}', 6, 1)$$, '25006', NULL, 'a read-only transaction reports nothing');
-ROLLBACK TO read_only;
+SELECT is(helper.read_only(format($$SELECT metrics_report(1, %L, '{"a": 1}', 6, 1)$$, g)), '25006', 'a read-only transaction reports nothing: ' || g)
+FROM unnest(ARRAY['training', 'cpu']) g;
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -2,7 +2,7 @@
 -- names (B31).
 BEGIN;
 \ir include/store.sql
-SELECT plan(41);
+SELECT plan(35);
 
 SELECT metrics_register_trial(t, 0, 1, 'loss') FROM generate_series(1, 3) t \g /dev/null
 SELECT metrics_register_trial(9, 0, 2) \gset
@@ -71,14 +71,15 @@ SELECT metrics_report(30, 'training', '{"stray": 1}', 1) \gset
 SELECT is((SELECT count(*)::int FROM generate_series(0, 10) e, metrics_names(e) WHERE name = 'stray'), 0, 'a trial of no experiment belongs to none');
 
 -- Registration.
-SELECT is((SELECT ROW(t.*)::text FROM trials t WHERE id = 30), '(30,,0,0,"{""avg_metrics"": {""stray"": {""max"": 1, ""min"": 1, ""sum"": 1, ""last"": 1, ""mean"": 1, ""type"": ""number"", ""count"": 1}}}",'
+SELECT is((SELECT ROW(t.*)::text FROM trials t WHERE id = 30), '(30,,0,1,"{""avg_metrics"": {""stray"": {""max"": 1, ""min"": 1, ""sum"": 1, ""last"": 1, ""mean"": 1, ""type"": ""number"", ""count"": 1}}}",'
     || (SELECT to_json(now()::text)::text) || ',,,,t,,)', 'a trial registered by its id alone');
 SELECT metrics_register_trial(31, 4, 11, 'loss', false) \gset
 SELECT is((SELECT ROW(id, experiment_id, run_id, searcher_metric, smaller_is_better)::text FROM trials WHERE id = 31), '(31,11,4,loss,f)', 'and with all');
 SELECT metrics_register_trial(31, 4) \gset
-SELECT is((SELECT ROW(id, experiment_id, run_id, searcher_metric)::text FROM trials WHERE id = 31), '(31,11,4,loss)', 'registered again it keeps what is not given');
+SELECT is((SELECT ROW(id, experiment_id, run_id, searcher_metric, smaller_is_better)::text FROM trials WHERE id = 31), '(31,11,4,loss,f)',
+    'registered again it keeps what is not given, the direction of its searcher metric included');
 SELECT metrics_register_trial(31, 5, 12, 'acc') \gset
-SELECT is((SELECT ROW(id, experiment_id, run_id, searcher_metric)::text FROM trials WHERE id = 31), '(31,12,5,acc)', 'and takes what is');
+SELECT is((SELECT ROW(id, experiment_id, run_id, searcher_metric, smaller_is_better)::text FROM trials WHERE id = 31), '(31,12,5,acc,t)', 'and takes what is');
 SELECT is((SELECT count(*)::int FROM trials WHERE id = 31), 1, 'as one trial');
 SELECT lives_ok($$SELECT metrics_register_trial(NULL::integer + 0) WHERE false$$, 'nothing is registered by no call');
 SELECT lives_ok($$SELECT metrics_register_trial(2147483647, 2147483647)$$, 'the greatest ids');

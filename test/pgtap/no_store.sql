@@ -2,7 +2,7 @@
 BEGIN;
 SET client_min_messages TO warning;
 CREATE EXTENSION metrics_ext;
-SELECT plan(29);
+SELECT plan(28);
 
 CREATE FUNCTION no_store(statement text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -34,7 +34,7 @@ SELECT metrics_register_trial(1) \gset
 SELECT metrics_report(1, 'training', '{"a": 1}', 1) AS before \gset
 SELECT is(metrics_create_store()::text, 'metrics.metrics', 'metrics_create_store() on a store in use');
 SELECT is((SELECT metrics FROM metrics.metrics WHERE id = :before), '{"avg_metrics": {"a": 1}, "batch_metrics": null}', 'keeps its rows');
-SELECT cmp_ok(metrics_report(1, 'training', '{"a": 1}', 2), '>', :before, 'and its ids go on');
+SELECT cmp_ok(metrics_report(1, 'training', '{"a": 1}', 2), '>', :before::bigint, 'and its ids go on');
 
 -- The extension goes, the store stays: all of it the user's.
 DROP EXTENSION metrics_ext CASCADE;

@@ -2,7 +2,7 @@
 -- by an index (B30).
 BEGIN;
 \ir include/store.sql
-SELECT plan(38);
+SELECT plan(37);
 
 -- B30: upstream's test, two agents with two GPUs of two names each, and one
 -- cpu name.
@@ -114,8 +114,8 @@ SELECT metrics_report(1, 'cpu', '{"node": {"u": 1}}') FROM generate_series(1, 3)
 SELECT is((SELECT count(*)::int FROM metrics_profiling_rows(4, 'cpu', max_rows => 7)), 7, 'a page of a large trial');
 
 -- Bad input.
-SELECT helper.refuses(format('SELECT * FROM metrics_profiling_rows(1, %L, max_rows => %s)', 'cpu', n), '22023', '', format('a page of %s rows', n))
-FROM unnest(ARRAY[0, -1]) n;
+SELECT helper.refuses($$SELECT * FROM metrics_profiling_rows(1, 'cpu', max_rows => -1)$$, '22023', '', 'a page of -1 rows');
+SELECT is_empty($$SELECT * FROM metrics_profiling_rows(1, 'cpu', max_rows => 0)$$, 'a page of none');
 SELECT helper.refuses(format('SELECT * FROM metrics_profiling_rows(%s)', a), '22004', '', format('NULL: %s', a))
 FROM (VALUES ($$NULL, 'cpu'$$), ($$1, NULL$$)) v(a);
 

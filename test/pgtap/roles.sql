@@ -2,7 +2,7 @@
 -- test/t/001_clients.pl.
 BEGIN;
 \ir include/store.sql
-SELECT plan(41);
+SELECT plan(43);
 
 CREATE ROLE metrics_test_reader;
 CREATE ROLE metrics_test_writer;
@@ -48,7 +48,7 @@ INSERT INTO call (writes, call) VALUES
     (true, $$metrics_register_trial(7, 0, 1, 'loss')$$), (true, $$metrics_register_trial(7, 1)$$),
     (true, $$metrics_report(1, 'training', '{"loss": 2}', 2)$$), (true, $$metrics_report(1, 'training', '{"more": 2}', 2)$$),
     (true, $$metrics_report(1, 'validation', '{"loss": 2}', 2)$$), (true, $$metrics_report(1, 'inference', '{"loss": 2}', 2)$$),
-    (true, $$metrics_report(1, 'cpu', '{"loss": 2}')$$), (true, $$metrics_report(7, 'training', '{"loss": 2}', 2, 1)$$),
+    (true, $$metrics_report(1, 'cpu', '{"loss": 2}')$$), (true, $$metrics_recompute_summary(1)$$),
     (true, $$metrics_report_batch('[{"trial_id": 1, "metric_group": "training", "metrics": {"loss": 3}, "steps_completed": 3}]')$$),
     (false, $$metrics_rows(1)$$), (false, $$metrics_timeseries(1, 'training', 'loss')$$), (false, $$metrics_trials_snapshot(1, 'training', 'loss', 1)$$),
     (false, $$metrics_names(1)$$), (false, $$metrics_best_trial(1)$$), (false, $$metrics_profiling_rows(1, 'cpu')$$), (false, $$metrics_profiling_series(1)$$);
@@ -57,7 +57,7 @@ SELECT is(string_agg(call || ': ' || got, E'\n'), NULL, 'a reader may call every
 FROM call, LATERAL helper.as_role('metrics_test_reader', 'SELECT * FROM ' || call) got WHERE got <> CASE WHEN writes THEN '42501' ELSE 'ok' END;
 SELECT is(string_agg(call || ': ' || got, E'\n' ORDER BY n), NULL, 'a writer may call them all')
 FROM (SELECT * FROM call ORDER BY n) call, LATERAL helper.as_role('metrics_test_writer', 'SELECT * FROM ' || call) got WHERE got <> 'ok';
-SELECT is((SELECT count(*)::int FROM metrics), 9, 'and has written');
+SELECT is((SELECT count(*)::int FROM metrics), 8, 'and has written');
 SELECT is(helper.trial_difference(t), NULL, format('and trial %s holds', t)) FROM unnest(ARRAY[1, 7]) t;
 SELECT metrics_register_trial(1, 1) \gset
 SELECT is(helper.as_role('metrics_test_writer', $$SELECT metrics_report(1, 'training', '{"loss": 9}', 1, 1)$$), 'ok', 'a writer''s report rolls back');

@@ -1,7 +1,7 @@
 -- Reading the rows of a trial: B27, and keyset paging.
 BEGIN;
 \ir include/store.sql
-SELECT plan(35);
+SELECT plan(31);
 
 SELECT metrics_register_trial(1) \gset
 SELECT metrics_report(1, g, jsonb_build_object('v', b), b)
@@ -84,15 +84,16 @@ SELECT is((SELECT count(*) FROM metrics_rows(1)), (SELECT count(*) FROM metrics 
     'B27: of every group');
 
 -- A report is seen by the statement after it, and a reader is not led astray.
-SELECT is((helper.report(1, 'training', '{"v": 22}', 22, 1)).id, (SELECT max(id) FROM metrics), 'a new report');
-SELECT results_eq($$SELECT total_batches FROM metrics_rows(1, 'training', 20)$$, ARRAY[22], 'is read');
+SELECT metrics_report(1, 'training', '{"v": 22}', 22, 1) \gset
+SELECT results_eq($$SELECT total_batches FROM metrics_rows(1, 'training', 20)$$, ARRAY[22], 'a new report is read');
 SET search_path TO '';
-SELECT public.results_eq($$SELECT total_batches FROM public.metrics_rows(1, 'training', 20)$$, ARRAY[22], 'with any search_path');
+SELECT total_batches FROM public.metrics_rows(1, 'training', 20) \gset
 SET search_path TO metrics, public;
+SELECT is(:total_batches, 22, 'with any search_path');
 
 -- Bad input.
-SELECT helper.refuses(format('SELECT * FROM metrics_rows(1, max_rows => %s)', n), '22023', '', format('a page of %s rows', n))
-FROM unnest(ARRAY[0, -1]) n;
+SELECT helper.refuses('SELECT * FROM metrics_rows(1, max_rows => -1)', '22023', '', 'a page of -1 rows');
+SELECT is_empty('SELECT * FROM metrics_rows(1, max_rows => 0)', 'a page of none');
 SELECT helper.refuses('SELECT * FROM metrics_rows(NULL)', '22004', '', 'a NULL trial');
 
 SELECT * FROM finish();

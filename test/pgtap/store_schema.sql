@@ -2,9 +2,9 @@
 -- owners that are no superusers.
 BEGIN;
 SET client_min_messages TO warning;
-CREATE SCHEMA "Ext's ""home""";
-CREATE EXTENSION metrics_ext SCHEMA "Ext's ""home""";
-SET search_path TO public, "Ext's ""home""";
+CREATE SCHEMA "The home";
+CREATE EXTENSION metrics_ext SCHEMA "The home";
+SET search_path TO public, "The home";
 SELECT plan(17);
 
 SELECT is(metrics_create_store('My "own" störe')::text, '"My ""own"" störe".metrics', 'a store in a schema that needs quoting');

@@ -2,7 +2,7 @@
 -- Random sequences are in summary_property.sql.
 BEGIN;
 \ir include/store.sql
-SELECT plan(101);
+SELECT plan(92);
 
 -- Report a list of documents to a new trial, one batch after the other;
 -- "archive" puts an archived row of another name before the last, as
@@ -150,28 +150,6 @@ SELECT helper.holds(2, 'stores it, with batches');
 SELECT metrics_report(2, 'training', '{"a": 10}', 51, 1) \gset
 SELECT helper.holds(2, 'and reports count on from there');
 SELECT throws_ok('SELECT metrics_recompute_summary(999)', '23503', NULL, 'there is no summary of an unknown trial');
-
--- Triggers of the user's own see and change what is stored, and the summary
--- is that of what is stored.
-SELECT metrics_register_trial(3, 0, NULL, 'a') \gset
-CREATE FUNCTION helper.doubled() RETURNS trigger
-LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.metrics := jsonb_set(NEW.metrics, '{avg_metrics,a}', to_jsonb(2 * (NEW.metrics #>> '{avg_metrics,a}')::numeric));
-    RETURN NEW;
-END $$;
-CREATE TRIGGER doubled BEFORE INSERT ON raw_steps FOR EACH ROW EXECUTE FUNCTION helper.doubled();
-SELECT is((helper.report(3, 'training', '{"a": 4}', 1)).metrics, '{"avg_metrics": {"a": 8}, "batch_metrics": null}', 'a trigger changes what is stored');
-SELECT helper.holds(3, 'and the summary follows');
-DROP TRIGGER doubled ON raw_steps;
-CREATE FUNCTION helper.suppressed() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
-CREATE TRIGGER suppressed BEFORE INSERT OR UPDATE ON raw_steps FOR EACH ROW EXECUTE FUNCTION helper.suppressed();
-CREATE TRIGGER suppressed BEFORE INSERT ON system_metrics FOR EACH ROW EXECUTE FUNCTION helper.suppressed();
-CREATE TEMP TABLE before AS SELECT helper.state() AS state;
-SELECT is(metrics_report(3, 'training', '{"a": 5}', 2), NULL, 'a report that a trigger suppresses returns NULL');
-SELECT is(metrics_report(3, 'training', '{"b": 5}', 1), NULL, 'a merge that a trigger suppresses too');
-SELECT is(metrics_report(3, 'cpu', '{"b": 5}'), NULL, 'and a profiling report');
-SELECT is(helper.state(), (SELECT state FROM before), 'and nothing is changed by any of them');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -2,7 +2,7 @@
 -- D08, D10.
 BEGIN;
 \ir include/store.sql
-SELECT plan(66);
+SELECT plan(56);
 
 -- A series of a trial from its values.
 CREATE FUNCTION helper.series(trial integer, name text, series jsonb, metric_group text DEFAULT 'training', first_batch integer DEFAULT 0) RETURNS void

@@ -2,7 +2,7 @@
 -- experiment: B25 and B26.
 BEGIN;
 \ir include/store.sql
-SELECT plan(58);
+SELECT plan(55);
 
 -- Which batches the latest and the best validation are at, and its value.
 CREATE FUNCTION helper.validations(trial integer, OUT latest integer, OUT best integer, OUT value float8, OUT signed float8)
@@ -70,10 +70,12 @@ SELECT helper.holds(4, 'and the trial holds');
 SELECT metrics_register_trial(5, 0, 7, 'loss') \gset
 SELECT metrics_report(5, 'validation', m::jsonb, b) FROM (VALUES (1, '{"loss": 1, "acc": 7}'), (2, '{"loss": 2, "acc": 9}'), (3, '{"loss": 3}')) v(b, m) \g /dev/null
 SELECT is(helper.validations(5)::text, '(3,1,1,1)', 'by loss');
-SELECT metrics_register_trial(5, 0, NULL, NULL, false) \gset
+SELECT metrics_register_trial(5, 0, NULL, 'loss', false) \gset
 SELECT helper.holds(5, 'registered again, as larger is better, the trial holds');
 SELECT is(helper.validations(5)::text, '(3,3,3,-3)', 'and its best is another');
-SELECT metrics_register_trial(5, 0, NULL, 'acc', NULL) \gset
+SELECT metrics_register_trial(5) \gset
+SELECT is(helper.validations(5)::text, '(3,3,3,-3)', 'registered by its id alone it keeps its direction');
+SELECT metrics_register_trial(5, 0, NULL, 'acc', false) \gset
 SELECT helper.holds(5, 'registered again, by another metric, the trial holds');
 SELECT is(helper.validations(5)::text, '(2,2,9,-9)', 'and both are others');
 SELECT is((SELECT ROW(experiment_id, searcher_metric, smaller_is_better, run_id)::text FROM trials WHERE id = 5), '(7,acc,f,0)',

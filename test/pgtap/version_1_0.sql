@@ -3,7 +3,7 @@
 BEGIN;
 SET client_min_messages TO warning;
 CREATE EXTENSION metrics_ext VERSION '1.0';
-SELECT plan(27);
+SELECT plan(26);
 SELECT metrics_create_store() \gset
 SET search_path TO metrics, metrics_bi, public;
 

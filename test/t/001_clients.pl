@@ -126,7 +126,7 @@ def main():
         ids = connection.execute("SELECT metrics_report_batch(%s)", (Jsonb(reports),)).fetchone()[0]
         try:
             with connection.transaction():
-                connection.execute("SELECT metrics_report(%s, %s, %s)", (trial_id, "training", Jsonb({})))
+                connection.execute("SELECT metrics_report(%s, %s, %s, trial_run_id => 2)", (trial_id, "training", Jsonb({})))
         except psycopg.Error as error:
             print(*ids, error.sqlstate)
 

@@ -35,13 +35,18 @@ server_packages=("postgresql-$version" "postgresql-server-dev-$version" gcc libc
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$program" "$*" >&2; exit 1; }
 
+# Whether any process of a group runs, other than dead ones nobody asked about.
+group_runs() {
+	grep -q "^[^Z] [0-9]* $1 " < <(sed 's/.*) //' /proc/[0-9]*/stat 2>/dev/null)
+}
+
 # End a background process group and see it gone.
 end_group() {
 	local tries
 	kill -- "-$1" 2>/dev/null || return 0
 	for ((tries = 0; tries < 100; tries++)); do
+		group_runs "$1" || return 0
 		sleep 0.1
-		kill -0 -- "-$1" 2>/dev/null || return 0
 	done
 	kill -KILL -- "-$1" 2>/dev/null || :
 }
@@ -67,7 +72,7 @@ as_root() { if [[ $EUID == 0 ]]; then "$@"; else sudo "$@"; fi; }
 
 # Run a command as the user who owns the servers.
 as_user() {
-	[[ $EUID == 0 && $server_user != root ]] || { "$@"; return; }
+	[[ $EUID == 0 ]] || { "$@"; return; }
 	local home
 	home=$(getent passwd "$server_user" | cut -d: -f6)
 	HOME=$home USER=$server_user LOGNAME=$server_user \
@@ -211,7 +216,7 @@ stop_server() {
 }
 
 forget_socket() {
-	[[ ! -L $1/socket ]] || rm -rf "$(readlink "$1/socket")" "$1/socket"
+	[[ ! -L $1/socket ]] || as_user rm -rf "$(readlink "$1/socket")" "$1/socket"
 }
 
 # Let the programs called from here reach a server without being told where.

@@ -241,3 +241,15 @@ CREATE FUNCTION helper.table_of(row_id bigint) RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT c.relname::text FROM metrics.metrics m JOIN pg_class c ON c.oid = m.tableoid WHERE m.id = row_id
 $$;
+
+-- What comes of a statement where nothing can be written: ok, or a SQLSTATE.
+CREATE FUNCTION helper.read_only(statement text) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('transaction_read_only', 'on', true);
+    EXECUTE statement;
+    RAISE SQLSTATE 'ZZZZZ';
+EXCEPTION
+    WHEN SQLSTATE 'ZZZZZ' THEN RETURN 'ok';
+    WHEN OTHERS THEN RETURN SQLSTATE;
+END $$;

@@ -177,7 +177,8 @@ sub slurp_query
 	UNION ALL
 		SELECT concat_ws(' | ', 'column', attrelid::regclass, rank() OVER (PARTITION BY attrelid ORDER BY attnum), attname,
 			format_type(atttypid, atttypmod), attcollation::regcollation, attnotnull, attidentity, attgenerated, attstorage,
-			attcompression, attislocal, attinhcount, attstattarget, attoptions::text, pg_get_expr(d.adbin, d.adrelid),
+			attcompression, attislocal, attinhcount, attstattarget,
+			(SELECT string_agg(o, ' ') FROM unnest(attoptions) o WHERE o !~ '^pg_attver='), pg_get_expr(d.adbin, d.adrelid),
 			g.grants, col_description(attrelid, attnum))
 		FROM pg_attribute a JOIN relation r ON r.oid = attrelid
 		LEFT JOIN pg_attrdef d ON adrelid = attrelid AND adnum = attnum
@@ -222,7 +223,8 @@ sub slurp_query
 	};
 }
 
-# pg_dump -s without what differs between runs.
+# pg_dump -s without comments, without commas at the ends of lines, which come
+# and go with the next line, and without what differs between runs.
 sub dump_schema
 {
 	my ($node, $db, @arguments) = @_;
@@ -230,7 +232,7 @@ sub dump_schema
 
 	IPC::Run::run([ 'pg_dump', '--schema-only', @arguments, '-d', $node->connstr($db) ],
 		'>' => \$stdout, '2>' => \$stderr) or die "pg_dump: $stderr";
-	$stdout =~ s/^\\(un)?restrict .*\n//mg;
+	$stdout =~ s/^(--|\\(un)?restrict ).*\n|^\n|,$//mg;
 	return $stdout;
 }
 
