@@ -22,6 +22,9 @@
 
 #include "percentile/exact.h"
 
+/* The C library moves larger blocks than this without copying. */
+#define CHEAP_REALLOC (128 * 1024)
+
 struct ExactArena
 {
 	ExactArena *next;
@@ -250,7 +253,13 @@ next_size(const ExactState *state)
 	Size		room = pool->limit > others ? pool->limit - others : 0;
 
 	/* What is in a window frame must stay at hand. */
-	if (state->window || room >= wanted)
+	if (state->window)
+		return wanted;
+
+	/* While memory is plenty and growing means copying, do it in big steps. */
+	if (size < CHEAP_REALLOC && room / 4 >= 2 * wanted)
+		wanted *= 2;
+	if (room >= wanted)
 		return wanted;
 	return size > 0 && room >= size + size / 4 ? room : 0;
 }
