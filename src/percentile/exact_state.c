@@ -115,8 +115,8 @@ new_state(ExactPool *pool, MemoryContext context, bool weighted, bool integer)
 }
 
 /*
- * Is an argument of the aggregate the same for all rows, so that we need not
- * look at each?
+ * Is an argument of the aggregate the same for all rows of a group, so that we
+ * need not look at each?  Parameters change only between scans.
  */
 static bool
 argument_is_constant(FunctionCallInfo fcinfo, int argument)
@@ -130,8 +130,7 @@ argument_is_constant(FunctionCallInfo fcinfo, int argument)
 		return false;			/* a window does not tell */
 	/* The first argument of the transition function is the state. */
 	expr = ((TargetEntry *) list_nth(aggref->args, argument - 1))->expr;
-	return IsA(expr, Const) ||
-		(IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXTERN);
+	return IsA(expr, Const) || IsA(expr, Param);
 }
 
 /*
@@ -152,8 +151,7 @@ exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind)
 	if (pool->fractions == NULL)
 		pool->fractions = fractions_from_argument(fcinfo, argument,
 												  fcinfo->flinfo->fn_mcxt);
-	if (state->constant_fractions ||
-		fractions_are_argument(pool->fractions, fcinfo, argument))
+	if (fractions_are_argument(pool->fractions, fcinfo, argument))
 		state->fractions = pool->fractions;
 	else
 		state->fractions = fractions_from_argument(fcinfo, argument, context);
