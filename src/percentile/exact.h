@@ -24,12 +24,29 @@ typedef struct ExactPool
 	Fractions  *fractions;		/* of the first state */
 } ExactPool;
 
-/* Keys (or pairs of key and weight) that fit into the state itself. */
-#define EXACT_INLINE_BYTES 64
+/*
+ * A state has room for the next few keys (or pairs of key and weight) beside
+ * its counter, and only when it is full they move to the array.  With many
+ * groups, whose rows come in any order, a row so touches one place in memory
+ * and not two far from each other; and small groups need no array.
+ */
+#define EXACT_ROOM_KEYS 8
+#define EXACT_ROOM_PAIRS 4
 
 struct ExactState
 {
-	/* The elements in memory: int64 keys, or WeightedKeys if weighted. */
+	int			nroom;
+	bool		weighted;
+	bool		integer;		/* keys are bigints, not images of float8s */
+	bool		window;
+	bool		constant_fractions;
+	union
+	{
+		int64		keys[EXACT_ROOM_KEYS];
+		WeightedKey pairs[EXACT_ROOM_PAIRS];
+	}			room;
+
+	/* The array: int64 keys, or WeightedKeys if weighted; or NULL. */
 	void	   *elements;
 	int64		nelements;
 	int64		capacity;
@@ -39,14 +56,9 @@ struct ExactState
 	int64		weight;			/* sum of all weights, or of those in multiset */
 	Fractions  *fractions;
 	ExactArena *arena;
-	ExactState *next_grown;		/* among those with elements elsewhere */
+	ExactState *next_grown;		/* among those with an array */
 	Multiset   *multiset;		/* in a window; elements then are to be added */
-	bool		weighted;
-	bool		integer;		/* keys are bigints, not images of float8s */
-	bool		window;
 	bool		answered;		/* a window asked before, and may again */
-	bool		constant_fractions;
-	char		room[EXACT_INLINE_BYTES] pg_attribute_aligned(8);
 };
 
 /* What distinguishes the aggregates. */
@@ -62,14 +74,15 @@ typedef struct ExactScan
 {
 	const ExactState *state;
 	SpillReader *reader;
-	bool		memory_done;
+	int			step;
 } ExactScan;
 
 extern int	exact_check_context(FunctionCallInfo fcinfo, MemoryContext *context);
 extern ExactState *exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind);
 extern ExactState *exact_begin_like(FunctionCallInfo fcinfo,
 									const ExactState *model);
-extern void exact_make_room(ExactState *state);
+extern void exact_empty_room(ExactState *state);
+extern void *exact_elements(ExactState *state, int64 *nelements);
 extern void exact_append(ExactState *state, const void *elements, int64 count);
 extern void exact_add_weight(ExactState *state, int64 weight);
 extern void exact_spill(ExactState *state);
@@ -90,35 +103,39 @@ exact_element_size(const ExactState *state)
 	return state->weighted ? sizeof(WeightedKey) : sizeof(int64);
 }
 
+/* Elements of the state, wherever they are. */
+static inline int64
+exact_nelements(const ExactState *state)
+{
+	return state->nspilled + state->nelements + state->nroom;
+}
+
 /* How many values the state stands for. */
 static inline int64
 exact_count(const ExactState *state)
 {
 	return state->weight +
-		(state->weighted ? 0 : state->nspilled + state->nelements);
+		(state->weighted ? 0 : exact_nelements(state));
 }
 
 /* Add a value to an unweighted state. */
 static inline void
 exact_add(ExactState *state, int64 key)
 {
-	if (unlikely(state->nelements == state->capacity))
-		exact_make_room(state);
-	((int64 *) state->elements)[state->nelements++] = key;
+	state->room.keys[state->nroom++] = key;
+	if (state->nroom == EXACT_ROOM_KEYS)
+		exact_empty_room(state);
 }
 
 /* Add a value with its weight (at least 1) to a weighted state. */
 static inline void
 exact_add_weighted(ExactState *state, int64 key, int64 weight)
 {
-	WeightedKey *pair;
-
 	exact_add_weight(state, weight);
-	if (unlikely(state->nelements == state->capacity))
-		exact_make_room(state);
-	pair = (WeightedKey *) state->elements + state->nelements++;
-	pair->key = key;
-	pair->weight = weight;
+	state->room.pairs[state->nroom].key = key;
+	state->room.pairs[state->nroom++].weight = weight;
+	if (state->nroom == EXACT_ROOM_PAIRS)
+		exact_empty_room(state);
 }
 
 #endif							/* METRICS_EXACT_H */

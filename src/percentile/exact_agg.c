@@ -215,7 +215,7 @@ metrics_percentiles_serialize(PG_FUNCTION_ARGS)
 {
 	ExactState *state = given_state(fcinfo, 0);
 	Size		size = exact_element_size(state);
-	int64		count = state->nspilled + state->nelements;
+	int64		count = exact_nelements(state);
 	StringInfoData buffer;
 	StringInfoData header;
 	ExactScan	scan;
@@ -249,7 +249,7 @@ metrics_percentiles_serialize(PG_FUNCTION_ARGS)
 static void
 check_weights(ExactState *state)
 {
-	const WeightedKey *pairs = state->elements;
+	const WeightedKey *pairs = state->elements;	/* not in the room */
 
 	for (int64 i = 0; i < state->nelements; i++)
 	{

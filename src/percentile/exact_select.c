@@ -127,8 +127,8 @@ radix_select(const ExactState *state, const int64 *ranks, int nranks,
 }
 
 static void
-select_in_memory(const ExactState *state, void *elements, int64 nelements,
-				 const int64 *ranks, int nranks, int64 *chosen)
+select_from(const ExactState *state, void *elements, int64 nelements,
+			const int64 *ranks, int nranks, int64 *chosen)
 {
 	int64	   *keys = elements;
 
@@ -143,6 +143,16 @@ select_in_memory(const ExactState *state, void *elements, int64 nelements,
 }
 
 static void
+select_in_memory(ExactState *state, const int64 *ranks, int nranks,
+				 int64 *chosen)
+{
+	int64		nelements;
+	void	   *elements = exact_elements(state, &nelements);
+
+	select_from(state, elements, nelements, ranks, nranks, chosen);
+}
+
+static void
 select_spilled(ExactState *state, const int64 *ranks, int nranks, int64 *chosen)
 {
 	Size		limit = exact_limit(state);
@@ -151,7 +161,7 @@ select_spilled(ExactState *state, const int64 *ranks, int nranks, int64 *chosen)
 
 	/* The groups that are still to come leave the memory to this one. */
 	exact_spill(state);
-	total = state->nspilled + state->nelements;
+	total = exact_nelements(state);
 	if (total <= (int64) (limit / size))
 	{
 		char	   *copy = palloc_extended(total * size, MCXT_ALLOC_HUGE);
@@ -167,7 +177,7 @@ select_spilled(ExactState *state, const int64 *ranks, int nranks, int64 *chosen)
 			end += n * size;
 		}
 		exact_end_scan(&scan);
-		select_in_memory(state, copy, total, ranks, nranks, chosen);
+		select_from(state, copy, total, ranks, nranks, chosen);
 		pfree(copy);
 		return;
 	}
@@ -187,23 +197,31 @@ select_spilled(ExactState *state, const int64 *ranks, int nranks, int64 *chosen)
 static void
 fill_multiset(ExactState *state)
 {
+	ExactScan	scan;
+	const void *elements;
+	int64		n;
+
 	if (state->multiset == NULL)
 		state->multiset = multiset_create(exact_context(state));
-	for (int64 i = 0; i < state->nelements; i++)
+	exact_begin_scan(&scan, state);
+	while ((elements = exact_next(&scan, &n)) != NULL)
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (state->weighted)
+		for (int64 i = 0; i < n; i++)
 		{
-			WeightedKey *pair = (WeightedKey *) state->elements + i;
+			const WeightedKey *pair = (const WeightedKey *) elements + i;
 
-			multiset_add(state->multiset, pair->key, pair->weight);
+			CHECK_FOR_INTERRUPTS();
+			if (state->weighted)
+				multiset_add(state->multiset, pair->key, pair->weight);
+			else
+				multiset_add(state->multiset, ((const int64 *) elements)[i], 1);
 		}
-		else
-			multiset_add(state->multiset, ((int64 *) state->elements)[i], 1);
 	}
+	exact_end_scan(&scan);
 	if (!state->weighted)
-		state->weight += state->nelements;
+		state->weight += exact_nelements(state);
 	state->nelements = 0;
+	state->nroom = 0;
 }
 
 /*
@@ -217,8 +235,7 @@ select_in_window(ExactState *state, const int64 *ranks, int nranks,
 	if (state->multiset == NULL && !state->answered)
 	{
 		state->answered = true;
-		select_in_memory(state, state->elements, state->nelements,
-						 ranks, nranks, chosen);
+		select_in_memory(state, ranks, nranks, chosen);
 		return;
 	}
 	fill_multiset(state);
@@ -268,8 +285,7 @@ find_keys(ExactState *state, const int64 *ranks, int nranks, int64 *chosen)
 	else if (state->nspilled > 0)
 		select_spilled(state, ranks, nranks, chosen);
 	else
-		select_in_memory(state, state->elements, state->nelements,
-						 ranks, nranks, chosen);
+		select_in_memory(state, ranks, nranks, chosen);
 }
 
 /*

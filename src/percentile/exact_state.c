@@ -22,6 +22,9 @@
 
 #include "percentile/exact.h"
 
+/* The C library moves larger blocks than this without copying. */
+#define CHEAP_REALLOC (128 * 1024)
+
 struct ExactArena
 {
 	ExactArena *next;
@@ -100,14 +103,6 @@ get_arena(ExactPool *pool, MemoryContext context)
 	return arena;
 }
 
-static void
-use_inline_room(ExactState *state)
-{
-	state->elements = state->room;
-	state->nelements = 0;
-	state->capacity = EXACT_INLINE_BYTES / exact_element_size(state);
-}
-
 static ExactState *
 new_state(ExactPool *pool, MemoryContext context, bool weighted, bool integer)
 {
@@ -116,13 +111,12 @@ new_state(ExactPool *pool, MemoryContext context, bool weighted, bool integer)
 	state->arena = get_arena(pool, context);
 	state->weighted = weighted;
 	state->integer = integer;
-	use_inline_room(state);
 	return state;
 }
 
 /*
- * Is an argument of the aggregate the same for all rows, so that we need not
- * look at each?
+ * Is an argument of the aggregate the same for all rows of a group, so that we
+ * need not look at each?  Parameters change only between scans.
  */
 static bool
 argument_is_constant(FunctionCallInfo fcinfo, int argument)
@@ -136,8 +130,7 @@ argument_is_constant(FunctionCallInfo fcinfo, int argument)
 		return false;			/* a window does not tell */
 	/* The first argument of the transition function is the state. */
 	expr = ((TargetEntry *) list_nth(aggref->args, argument - 1))->expr;
-	return IsA(expr, Const) ||
-		(IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXTERN);
+	return IsA(expr, Const) || IsA(expr, Param);
 }
 
 /*
@@ -158,8 +151,7 @@ exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind)
 	if (pool->fractions == NULL)
 		pool->fractions = fractions_from_argument(fcinfo, argument,
 												  fcinfo->flinfo->fn_mcxt);
-	if (state->constant_fractions ||
-		fractions_are_argument(pool->fractions, fcinfo, argument))
+	if (fractions_are_argument(pool->fractions, fcinfo, argument))
 		state->fractions = pool->fractions;
 	else
 		state->fractions = fractions_from_argument(fcinfo, argument, context);
@@ -213,7 +205,9 @@ spill_arena(ExactArena *arena)
 		spill_write(arena->file, &state->last_run, state->elements,
 					state->nelements, exact_element_size(state));
 		state->nspilled += state->nelements;
-		use_inline_room(state);
+		state->elements = NULL;
+		state->nelements = 0;
+		state->capacity = 0;
 	}
 	arena->grown = NULL;
 	MemoryContextReset(arena->values);
@@ -244,59 +238,74 @@ exact_context(const ExactState *state)
 }
 
 /*
- * Of a full state, the size to let its array grow to; 0 if there is too little
- * memory.
+ * The size to let a full array grow to, if it may grow by a quarter at least;
+ * otherwise 0.
  */
 static Size
-next_size(const ExactState *state, Size size, bool is_inline)
+next_size(const ExactState *state)
 {
 	ExactPool  *pool = state->arena->pool;
-	Size		others = memory_of(pool) - (is_inline ? 0 : size);
+	Size		size = state->capacity * exact_element_size(state);
+	Size		wanted = size == 0 ? 2 * sizeof(state->room) : 2 * size;
+	Size		others = memory_of(pool) - size;
 	Size		room = pool->limit > others ? pool->limit - others : 0;
 
 	/* What is in a window frame must stay at hand. */
-	if (state->window || room >= size * 2)
-		return size * 2;
-	room -= room % exact_element_size(state);
-	return room >= size + size / 4 ? room : 0;
+	if (state->window)
+		return wanted;
+
+	/* While memory is plenty and growing means copying, do it in big steps. */
+	if (size < CHEAP_REALLOC && room / 4 >= 2 * wanted)
+		wanted *= 2;
+	if (room >= wanted)
+		return wanted;
+	return size > 0 && room >= size + size / 4 ? room : 0;
 }
 
-/* Make room in a full state, if need be by spilling. */
-void
-exact_make_room(ExactState *state)
+/*
+ * Let a state's array grow, if need be after spilling.  Afterwards there are as
+ * many elements free as the state has room for outside the array.
+ */
+static void
+grow(ExactState *state)
 {
 	ExactArena *arena = state->arena;
-	bool		is_inline = state->elements == state->room;
-	Size		size = state->capacity * exact_element_size(state);
-	Size		new_size;
+	Size		size;
 
 	/* Small blocks: a context's growth should not exceed what we account. */
 	if (arena->values == NULL)
 		arena->values = AllocSetContextCreate(arena->context,
 											  "percentile values",
 											  0, 8 * 1024, 64 * 1024);
-	new_size = next_size(state, size, is_inline);
-	if (new_size == 0 && is_inline)
-	{
-		/* Others hold the memory. */
-		exact_spill(state);
-		new_size = Max(next_size(state, size, true), size * 2);
-	}
-	if (new_size == 0)
+	size = next_size(state);
+	if (size == 0)
 	{
 		exact_spill(state);
-		return;
+		size = Max(next_size(state), 2 * sizeof(state->room));
 	}
-	if (is_inline)
+	if (state->elements != NULL)
+		state->elements = repalloc_huge(state->elements, size);
+	else
 	{
-		state->elements = MemoryContextAllocHuge(arena->values, new_size);
-		memcpy(state->elements, state->room, size);
+		state->elements = MemoryContextAllocHuge(arena->values, size);
 		state->next_grown = arena->grown;
 		arena->grown = state;
 	}
-	else
-		state->elements = repalloc_huge(state->elements, new_size);
-	state->capacity = new_size / exact_element_size(state);
+	state->capacity = size / exact_element_size(state);
+}
+
+/* Move what is in the state's room to its array. */
+void
+exact_empty_room(ExactState *state)
+{
+	Size		size = exact_element_size(state);
+
+	if (state->capacity - state->nelements < state->nroom)
+		grow(state);
+	memcpy((char *) state->elements + state->nelements * size, &state->room,
+		   state->nroom * size);
+	state->nelements += state->nroom;
+	state->nroom = 0;
 }
 
 /* Append elements of the state's kind.  The caller accounts for weights. */
@@ -305,6 +314,14 @@ exact_append(ExactState *state, const void *elements, int64 count)
 {
 	Size		size = exact_element_size(state);
 
+	if (state->elements == NULL &&
+		(state->nroom + count) * size < sizeof(state->room))
+	{
+		memcpy((char *) &state->room + state->nroom * size, elements,
+			   count * size);
+		state->nroom += count;
+		return;
+	}
 	while (count > 0)
 	{
 		int64		part = Min(count, state->capacity - state->nelements);
@@ -312,7 +329,7 @@ exact_append(ExactState *state, const void *elements, int64 count)
 		if (part == 0)
 		{
 			CHECK_FOR_INTERRUPTS();
-			exact_make_room(state);
+			grow(state);
 			continue;
 		}
 		memcpy((char *) state->elements + state->nelements * size, elements,
@@ -321,6 +338,27 @@ exact_append(ExactState *state, const void *elements, int64 count)
 		elements = (const char *) elements + part * size;
 		count -= part;
 	}
+}
+
+/* All elements of a state that has not spilled, in one piece. */
+void *
+exact_elements(ExactState *state, int64 *nelements)
+{
+	if (state->elements == NULL)
+	{
+		*nelements = state->nroom;
+		return &state->room;
+	}
+	if (state->capacity - state->nelements < state->nroom)
+	{
+		/* This little more is not worth spilling. */
+		state->capacity += EXACT_ROOM_KEYS;
+		state->elements = repalloc_huge(state->elements,
+										state->capacity * exact_element_size(state));
+	}
+	exact_empty_room(state);
+	*nelements = state->nelements;
+	return state->elements;
 }
 
 /* Add to the sum of weights, which must stay a bigint. */
@@ -338,7 +376,7 @@ void
 exact_begin_scan(ExactScan *scan, const ExactState *state)
 {
 	scan->state = state;
-	scan->memory_done = false;
+	scan->step = 0;
 	scan->reader = NULL;
 	if (state->nspilled > 0)
 		scan->reader = spill_begin_read(state->arena->file, state->last_run,
@@ -349,11 +387,15 @@ exact_begin_scan(ExactScan *scan, const ExactState *state)
 const void *
 exact_next(ExactScan *scan, int64 *count)
 {
-	if (!scan->memory_done)
+	switch (scan->step++)
 	{
-		scan->memory_done = true;
-		*count = scan->state->nelements;
-		return scan->state->elements;
+		case 0:
+			*count = scan->state->nroom;
+			return &scan->state->room;
+		case 1:
+			*count = scan->state->nelements;
+			if (*count > 0)
+				return scan->state->elements;
 	}
 	return scan->reader != NULL ? spill_read(scan->reader, count) : NULL;
 }
