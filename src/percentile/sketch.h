@@ -110,7 +110,7 @@ typedef struct SketchStore
 	SketchBucket *buckets;		/* ordered form, or NULL */
 } SketchStore;
 
-extern void sketch_store_add_batch(SketchStore *store, const int32 *index, int n);
+extern void sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low, int32 high);
 extern void sketch_store_add(SketchStore *store, int32 index, int64 count);
 extern void sketch_store_remove(SketchStore *store, int32 index);
 extern void sketch_store_merge(SketchStore *store, const SketchStore *other, int shift);

@@ -85,11 +85,11 @@ flush(SketchState *state, MemoryContext context)
 }
 
 /* Pending is full: make it longer, or empty it.  Returns the state's new place. */
-static SketchState *
-make_room(SketchState *state, MemoryContext context)
+static pg_noinline SketchState *
+make_room(SketchState *state, FunctionCallInfo fcinfo)
 {
 	if (state->capacity == SKETCH_BATCH)
-		flush(state, context);
+		flush(state, aggregate_context(fcinfo));
 	else
 	{
 		state = repalloc(state, offsetof(SketchState, pending) + SKETCH_BATCH * sizeof(double));
@@ -146,26 +146,47 @@ get_relative_error(FunctionCallInfo fcinfo, int n, const SketchState *state)
 	return relative_error;
 }
 
-/* metrics_sketch(v [, relative_error]) */
+/*
+ * What is rare in the next function: the first row, and an explicit relative
+ * error.  Returns NULL if there is neither a state nor a value.
+ */
+static pg_noinline SketchState *
+begin_or_check(FunctionCallInfo fcinfo, SketchState *state)
+{
+	MemoryContext context;
+	double		relative_error;
+
+	if (state != NULL)
+	{
+		(void) get_relative_error(fcinfo, 2, state);
+		return state;
+	}
+	context = aggregate_context(fcinfo);
+	relative_error = get_relative_error(fcinfo, 2, NULL);
+	return PG_ARGISNULL(1) ? NULL : make_state(context, relative_error);
+}
+
+/*
+ * metrics_sketch(v [, relative_error])
+ *
+ * Called for every row, so that it does nothing that is not needed: a state is
+ * proof enough of an aggregate, for SQL has no way to make one.
+ */
 Datum
 metrics_sketch_trans(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
 	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
 
 	if (unlikely(state == NULL || PG_NARGS() > 2))
 	{
-		double		relative_error = get_relative_error(fcinfo, 2, state);
-
-		if (state == NULL && PG_ARGISNULL(1))
-			PG_RETURN_NULL();
+		state = begin_or_check(fcinfo, state);
 		if (state == NULL)
-			state = make_state(context, relative_error);
+			PG_RETURN_NULL();
 	}
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
 	if (unlikely(state->npending == state->capacity))
-		state = make_room(state, context);
+		state = make_room(state, fcinfo);
 	state->pending[state->npending++] = PG_GETARG_FLOAT8(1);
 	PG_RETURN_POINTER(state);
 }

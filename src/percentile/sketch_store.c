@@ -167,18 +167,10 @@ add_ordered(SketchStore *store, int32 index, int64 count)
 	store->nbuckets++;
 }
 
-/* Count one value in each of n buckets. */
+/* Count one value in each of n buckets between low and high. */
 void
-sketch_store_add_batch(SketchStore *store, const int32 *index, int n)
+sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low, int32 high)
 {
-	int32		low = index[0];
-	int32		high = index[0];
-
-	for (int i = 1; i < n; i++)
-	{
-		low = Min(low, index[i]);
-		high = Max(high, index[i]);
-	}
 	reserve(store, low, high);
 	if (store->counts != NULL)
 	{
