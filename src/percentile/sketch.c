@@ -357,6 +357,31 @@ sketch_add_weighted(Sketch *sketch, double value, int64 weight)
 }
 
 /*
+ * Count a value, or with step -1 take one out that was counted.  Neither
+ * extremes nor moments follow, and nothing collapses: that is the caller's.
+ */
+void
+sketch_count_only(Sketch *sketch, double value, int step)
+{
+	SketchStore *store = value < 0 ? &sketch->negative : &sketch->positive;
+
+	Assert(sketch->level == 0);
+	sketch->count += step;
+	if (isnan(value))
+		sketch->nan += step;
+	else if (isinf(value) && value < 0)
+		sketch->negative_infinity += step;
+	else if (isinf(value))
+		sketch->positive_infinity += step;
+	else if (value == 0)
+		sketch->zero += step;
+	else if (step > 0)
+		sketch_store_add(store, sketch_grid_index(sketch->grid, 0, value), 1);
+	else
+		sketch_store_remove(store, sketch_grid_index(sketch->grid, 0, value));
+}
+
+/*
  * Add what another sketch of the same relative error holds; that one stays as
  * it is.  Returns false as sketch_add() does.
  */
