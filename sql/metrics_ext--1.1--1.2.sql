@@ -545,9 +545,46 @@ LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION @extschema@.metrics_sketch_final(internal) IS
 'final function of the aggregates that make sketches';
 
+CREATE FUNCTION @extschema@.metrics_sketch_window_add(internal, double precision)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_window_add'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_window_add(internal, double precision) IS
+'moving transition function of metrics_sketch(v)';
+
+CREATE FUNCTION @extschema@.metrics_sketch_window_remove(internal, double precision)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_window_remove'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_window_remove(internal, double precision) IS
+'inverse transition function of metrics_sketch(v)';
+
+CREATE FUNCTION @extschema@.metrics_sketch_window_add(internal, double precision, double precision)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_window_add'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_window_add(internal, double precision, double precision) IS
+'moving transition function of metrics_sketch(v, relative_error)';
+
+CREATE FUNCTION @extschema@.metrics_sketch_window_remove(internal, double precision, double precision)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_window_remove'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_window_remove(internal, double precision, double precision) IS
+'inverse transition function of metrics_sketch(v, relative_error)';
+
+CREATE FUNCTION @extschema@.metrics_sketch_window_final(internal)
+RETURNS @extschema@.metrics_sketch
+AS 'MODULE_PATHNAME', 'metrics_sketch_window_final'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_window_final(internal) IS
+'moving final function of metrics_sketch()';
+
 CREATE AGGREGATE @extschema@.metrics_sketch(v double precision) (
     SFUNC = @extschema@.metrics_sketch_trans, STYPE = internal, FINALFUNC = @extschema@.metrics_sketch_final, FINALFUNC_MODIFY = READ_ONLY,
     COMBINEFUNC = @extschema@.metrics_sketch_combine, SERIALFUNC = @extschema@.metrics_sketch_serialize, DESERIALFUNC = @extschema@.metrics_sketch_deserialize,
+    MSFUNC = @extschema@.metrics_sketch_window_add, MINVFUNC = @extschema@.metrics_sketch_window_remove, MSTYPE = internal,
+    MFINALFUNC = @extschema@.metrics_sketch_window_final, MFINALFUNC_MODIFY = READ_ONLY,
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE @extschema@.metrics_sketch(v double precision) IS
@@ -556,6 +593,8 @@ COMMENT ON AGGREGATE @extschema@.metrics_sketch(v double precision) IS
 CREATE AGGREGATE @extschema@.metrics_sketch(v double precision, relative_error double precision) (
     SFUNC = @extschema@.metrics_sketch_trans, STYPE = internal, FINALFUNC = @extschema@.metrics_sketch_final, FINALFUNC_MODIFY = READ_ONLY,
     COMBINEFUNC = @extschema@.metrics_sketch_combine, SERIALFUNC = @extschema@.metrics_sketch_serialize, DESERIALFUNC = @extschema@.metrics_sketch_deserialize,
+    MSFUNC = @extschema@.metrics_sketch_window_add, MINVFUNC = @extschema@.metrics_sketch_window_remove, MSTYPE = internal,
+    MFINALFUNC = @extschema@.metrics_sketch_window_final, MFINALFUNC_MODIFY = READ_ONLY,
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE @extschema@.metrics_sketch(v double precision, relative_error double precision) IS

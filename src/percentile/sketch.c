@@ -187,12 +187,19 @@ add_side(Sketch *sketch, SketchStore *store, const double *values, int n)
 {
 	const SketchGrid *grid = sketch->grid;
 	int32		index[SKETCH_BATCH];
+	int			level = sketch->level;
+	int32		low = PG_INT32_MAX;
+	int32		high = 0;
 
 	if (n == 0)
 		return;
 	for (int i = 0; i < n; i++)
-		index[i] = sketch_grid_index(grid, sketch->level, values[i]);
-	sketch_store_add_batch(store, index, n);
+	{
+		index[i] = sketch_grid_index(grid, level, values[i]);
+		low = Min(low, index[i]);
+		high = Max(high, index[i]);
+	}
+	sketch_store_add_batch(store, index, n, low, high);
 }
 
 /* Count finite values of any sign. */
@@ -239,27 +246,39 @@ take_special(Sketch *sketch, double *values, int n)
 	return nfinite;
 }
 
-static void
-extremes(const double *values, int n, double *min, double *max)
+/*
+ * Least and greatest value.  Returns whether all are finite; if not, neither
+ * is their sum, but a sum that overflows shows the same.
+ */
+static bool
+survey(const double *values, int n, double *min, double *max)
 {
-	double		low[2] = {values[0], values[0]};
-	double		high[2] = {values[0], values[0]};
+	double		low[NLANES];
+	double		high[NLANES];
+	double		sum[NLANES] = {0};
 	int			i;
 
-	for (i = 0; i + 2 <= n; i += 2)
-		for (int lane = 0; lane < 2; lane++)
+	for (int lane = 0; lane < NLANES; lane++)
+		low[lane] = high[lane] = values[0];
+	for (i = 0; i + NLANES <= n; i += NLANES)
+		for (int lane = 0; lane < NLANES; lane++)
 		{
-			low[lane] = values[i + lane] < low[lane] ? values[i + lane] : low[lane];
-			high[lane] = values[i + lane] > high[lane] ? values[i + lane] : high[lane];
+			double		value = values[i + lane];
+
+			sum[lane] += value;
+			low[lane] = value < low[lane] ? value : low[lane];
+			high[lane] = value > high[lane] ? value : high[lane];
 		}
-	if (i < n)
+	for (; i < n; i++)
 	{
+		sum[0] += values[i];
 		low[0] = Min(low[0], values[i]);
 		high[0] = Max(high[0], values[i]);
 	}
 	/* -0 is 0 */
-	*min = Min(low[0], low[1]) + 0.0;
-	*max = Max(high[0], high[1]) + 0.0;
+	*min = Min(Min(low[0], low[1]), Min(low[2], low[3])) + 0.0;
+	*max = Max(Max(high[0], high[1]), Max(high[2], high[3])) + 0.0;
+	return isfinite((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 /*
@@ -272,22 +291,20 @@ sketch_add(Sketch *sketch, double *values, int n)
 	SketchMoments moments;
 	double		min;
 	double		max;
-	double		probe = 0;
 	int64		count;
 
-	Assert(n <= SKETCH_BATCH);
+	Assert(n > 0 && n <= SKETCH_BATCH);
 	if (pg_add_s64_overflow(sketch->count, n, &count))
 		return false;
 	sketch->count = count;
 
-	for (int i = 0; i < n; i++)
-		probe += values[i] * 0.0;
-	if (unlikely(isnan(probe)))
+	if (unlikely(!survey(values, n, &min, &max)))
+	{
 		n = take_special(sketch, values, n);
-	if (n == 0)
-		return true;
-
-	extremes(values, n, &min, &max);
+		if (n == 0)
+			return true;
+		(void) survey(values, n, &min, &max);
+	}
 	sketch->min = Min(sketch->min, min);
 	sketch->max = Max(sketch->max, max);
 	sketch_moments_of(&moments, values, n, min, max);
@@ -337,6 +354,31 @@ sketch_add_weighted(Sketch *sketch, double value, int64 weight)
 		collapse(sketch);
 	}
 	return true;
+}
+
+/*
+ * Count a value, or with step -1 take one out that was counted.  Neither
+ * extremes nor moments follow, and nothing collapses: that is the caller's.
+ */
+void
+sketch_count_only(Sketch *sketch, double value, int step)
+{
+	SketchStore *store = value < 0 ? &sketch->negative : &sketch->positive;
+
+	Assert(sketch->level == 0);
+	sketch->count += step;
+	if (isnan(value))
+		sketch->nan += step;
+	else if (isinf(value) && value < 0)
+		sketch->negative_infinity += step;
+	else if (isinf(value))
+		sketch->positive_infinity += step;
+	else if (value == 0)
+		sketch->zero += step;
+	else if (step > 0)
+		sketch_store_add(store, sketch_grid_index(sketch->grid, 0, value), 1);
+	else
+		sketch_store_remove(store, sketch_grid_index(sketch->grid, 0, value));
 }
 
 /*

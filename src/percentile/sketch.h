@@ -110,7 +110,7 @@ typedef struct SketchStore
 	SketchBucket *buckets;		/* ordered form, or NULL */
 } SketchStore;
 
-extern void sketch_store_add_batch(SketchStore *store, const int32 *index, int n);
+extern void sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low, int32 high);
 extern void sketch_store_add(SketchStore *store, int32 index, int64 count);
 extern void sketch_store_remove(SketchStore *store, int32 index);
 extern void sketch_store_merge(SketchStore *store, const SketchStore *other, int shift);
@@ -156,6 +156,7 @@ extern bool sketch_error_is_valid(double relative_error);
 extern void sketch_init(Sketch *sketch, double relative_error);
 extern bool sketch_add(Sketch *sketch, double *values, int n);
 extern bool sketch_add_weighted(Sketch *sketch, double value, int64 weight);
+extern void sketch_count_only(Sketch *sketch, double value, int step);
 extern bool sketch_merge(Sketch *sketch, const Sketch *other);
 extern void sketch_free(Sketch *sketch);
 extern int64 sketch_finite_count(const Sketch *sketch);

@@ -33,8 +33,8 @@ PG_FUNCTION_INFO_V1(metrics_sketch_deserialize);
 PG_FUNCTION_INFO_V1(metrics_sketch_final);
 
 /* The aggregate's memory context; an error if there is no aggregate. */
-static MemoryContext
-aggregate_context(FunctionCallInfo fcinfo)
+MemoryContext
+sketch_aggregate_context(FunctionCallInfo fcinfo)
 {
 	MemoryContext context;
 
@@ -85,11 +85,11 @@ flush(SketchState *state, MemoryContext context)
 }
 
 /* Pending is full: make it longer, or empty it.  Returns the state's new place. */
-static SketchState *
-make_room(SketchState *state, MemoryContext context)
+static pg_noinline SketchState *
+make_room(SketchState *state, FunctionCallInfo fcinfo)
 {
 	if (state->capacity == SKETCH_BATCH)
-		flush(state, context);
+		flush(state, sketch_aggregate_context(fcinfo));
 	else
 	{
 		state = repalloc(state, offsetof(SketchState, pending) + SKETCH_BATCH * sizeof(double));
@@ -125,47 +125,72 @@ whole_sketch(SketchState *state, MemoryContext context)
 
 /*
  * The relative error of a call, its argument number n, which is absent or NULL
- * for the default.  It must be the same in all rows of a group.
+ * for the default.  If one is declared already, it must be the same.
  */
-static double
-get_relative_error(FunctionCallInfo fcinfo, int n, const SketchState *state)
+double
+sketch_get_relative_error(FunctionCallInfo fcinfo, int n, const double *declared)
 {
 	double		relative_error = SKETCH_DEFAULT_ERROR;
 
 	if (PG_NARGS() > n && !PG_ARGISNULL(n))
 		relative_error = PG_GETARG_FLOAT8(n);
-	if (state != NULL && state->relative_error == relative_error)
+	if (declared != NULL && *declared == relative_error)
 		return relative_error;
-	sketch_require_valid_error(relative_error);
-	if (state != NULL)
+	if (!sketch_error_is_valid(relative_error))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("relative error changes from %.15g to %.15g within a group",
-						state->relative_error, relative_error),
+				 errmsg("relative error %g is not between %g and %g",
+						relative_error, SKETCH_MIN_ERROR, SKETCH_MAX_ERROR),
+				 errhint("%g stands for one percent.", SKETCH_DEFAULT_ERROR)));
+	if (declared != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("relative error changes from %.15g to %.15g within a group", *declared, relative_error),
 				 errhint("Give a constant, or group by it.")));
 	return relative_error;
 }
 
-/* metrics_sketch(v [, relative_error]) */
+/*
+ * What is rare in the next function: the first row, and an explicit relative
+ * error.  Returns NULL if there is neither a state nor a value.
+ */
+static pg_noinline SketchState *
+begin_or_check(FunctionCallInfo fcinfo, SketchState *state)
+{
+	MemoryContext context;
+	double		relative_error;
+
+	if (state != NULL)
+	{
+		(void) sketch_get_relative_error(fcinfo, 2, &state->relative_error);
+		return state;
+	}
+	context = sketch_aggregate_context(fcinfo);
+	relative_error = sketch_get_relative_error(fcinfo, 2, NULL);
+	return PG_ARGISNULL(1) ? NULL : make_state(context, relative_error);
+}
+
+/*
+ * metrics_sketch(v [, relative_error])
+ *
+ * Called for every row, so that it does nothing that is not needed: a state is
+ * proof enough of an aggregate, for SQL has no way to make one.
+ */
 Datum
 metrics_sketch_trans(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
 	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
 
 	if (unlikely(state == NULL || PG_NARGS() > 2))
 	{
-		double		relative_error = get_relative_error(fcinfo, 2, state);
-
-		if (state == NULL && PG_ARGISNULL(1))
-			PG_RETURN_NULL();
+		state = begin_or_check(fcinfo, state);
 		if (state == NULL)
-			state = make_state(context, relative_error);
+			PG_RETURN_NULL();
 	}
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
 	if (unlikely(state->npending == state->capacity))
-		state = make_room(state, context);
+		state = make_room(state, fcinfo);
 	state->pending[state->npending++] = PG_GETARG_FLOAT8(1);
 	PG_RETURN_POINTER(state);
 }
@@ -174,10 +199,10 @@ metrics_sketch_trans(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
+	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
 	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
-	double		relative_error = get_relative_error(fcinfo, 3, state);
+	double		relative_error = sketch_get_relative_error(fcinfo, 3, state == NULL ? NULL : &state->relative_error);
 	int64		weight;
 
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2))
@@ -205,7 +230,7 @@ metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
+	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
 	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
 	Sketch		sketch;
@@ -232,7 +257,7 @@ metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_combine(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
+	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
 	double		pending[SKETCH_BATCH];
 	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
@@ -257,7 +282,7 @@ metrics_sketch_combine(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_serialize(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
+	MemoryContext context = sketch_aggregate_context(fcinfo);
 	SketchState *state = (SketchState *) PG_GETARG_POINTER(0);
 
 	PG_RETURN_BYTEA_P(sketch_to_bytes(whole_sketch(state, context)));
@@ -269,7 +294,7 @@ metrics_sketch_deserialize(PG_FUNCTION_ARGS)
 	SketchState *state;
 	Sketch	   *sketch;
 
-	(void) aggregate_context(fcinfo);
+	(void) sketch_aggregate_context(fcinfo);
 	/* lives as long as the combine function needs it */
 	sketch = palloc(sizeof(Sketch));
 	PG_GETARG_SKETCH(sketch, 0);
@@ -282,7 +307,7 @@ metrics_sketch_deserialize(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_final(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = aggregate_context(fcinfo);
+	MemoryContext context = sketch_aggregate_context(fcinfo);
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();

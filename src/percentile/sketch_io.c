@@ -48,17 +48,6 @@ sketch_to_bytes(const Sketch *sketch)
 }
 
 void
-sketch_require_valid_error(double relative_error)
-{
-	if (!sketch_error_is_valid(relative_error))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("relative error %g is not between %g and %g",
-						relative_error, SKETCH_MIN_ERROR, SKETCH_MAX_ERROR),
-				 errhint("%g stands for one percent.", SKETCH_DEFAULT_ERROR)));
-}
-
-void
 sketch_require_same_error(double one, double other)
 {
 	if (one != other)

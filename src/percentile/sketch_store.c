@@ -131,9 +131,9 @@ reserve(SketchStore *store, int32 low, int32 high)
 	make_dense(store, first, last + margin - first + 1);
 }
 
-/* Add to a store in the ordered form. */
-static void
-add_ordered(SketchStore *store, int32 index, int64 count)
+/* Where a bucket is in the ordered form, or would be. */
+static int
+find(const SketchStore *store, int32 index)
 {
 	int			low = 0;
 	int			high = store->nbuckets;
@@ -147,9 +147,18 @@ add_ordered(SketchStore *store, int32 index, int64 count)
 		else
 			high = middle;
 	}
-	if (low < store->nbuckets && store->buckets[low].index == index)
+	return low;
+}
+
+/* Add to a store in the ordered form. */
+static void
+add_ordered(SketchStore *store, int32 index, int64 count)
+{
+	int			i = find(store, index);
+
+	if (i < store->nbuckets && store->buckets[i].index == index)
 	{
-		store->buckets[low].count += count;
+		store->buckets[i].count += count;
 		return;
 	}
 	if (store->nbuckets == store->capacity)
@@ -160,25 +169,16 @@ add_ordered(SketchStore *store, int32 index, int64 count)
 		else
 			store->buckets = repalloc(store->buckets, sizeof(SketchBucket) * store->capacity);
 	}
-	memmove(&store->buckets[low + 1], &store->buckets[low],
-			(store->nbuckets - low) * sizeof(SketchBucket));
-	store->buckets[low].index = index;
-	store->buckets[low].count = count;
+	memmove(&store->buckets[i + 1], &store->buckets[i], (store->nbuckets - i) * sizeof(SketchBucket));
+	store->buckets[i].index = index;
+	store->buckets[i].count = count;
 	store->nbuckets++;
 }
 
-/* Count one value in each of n buckets. */
+/* Count one value in each of n buckets between low and high. */
 void
-sketch_store_add_batch(SketchStore *store, const int32 *index, int n)
+sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low, int32 high)
 {
-	int32		low = index[0];
-	int32		high = index[0];
-
-	for (int i = 1; i < n; i++)
-	{
-		low = Min(low, index[i]);
-		high = Max(high, index[i]);
-	}
 	reserve(store, low, high);
 	if (store->counts != NULL)
 	{
@@ -213,26 +213,21 @@ sketch_store_add(SketchStore *store, int32 index, int64 count)
 void
 sketch_store_remove(SketchStore *store, int32 index)
 {
+	int			i;
+
 	if (store->counts != NULL)
 	{
 		Assert(store->counts[index - store->first] > 0);
 		store->nbuckets -= --store->counts[index - store->first] == 0;
 		return;
 	}
-	for (int i = 0; i < store->nbuckets; i++)
+	i = find(store, index);
+	Assert(i < store->nbuckets && store->buckets[i].index == index);
+	if (--store->buckets[i].count == 0)
 	{
-		SketchBucket *bucket = &store->buckets[i];
-
-		if (bucket->index != index)
-			continue;
-		if (--bucket->count == 0)
-		{
-			store->nbuckets--;
-			memmove(bucket, bucket + 1, (store->nbuckets - i) * sizeof(SketchBucket));
-		}
-		return;
+		store->nbuckets--;
+		memmove(&store->buckets[i], &store->buckets[i + 1], (store->nbuckets - i) * sizeof(SketchBucket));
 	}
-	Assert(false);
 }
 
 /* Append to the ordered form, where the last bucket can be the same one. */
