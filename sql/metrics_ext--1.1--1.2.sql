@@ -854,12 +854,39 @@ AS 'MODULE_PATHNAME', 'metrics_sketch_json_trans'
 LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION @extschema@.metrics_sketch_json_trans(internal, jsonb, text[], double precision) IS
 'transition of the sketch of a number in documents';
+CREATE FUNCTION @extschema@.metrics_sketch_json_window_add(internal, jsonb, text[])
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_json_window_add'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_json_window_add(internal, jsonb, text[]) IS
+'moving transition of the sketch of a number in documents';
+CREATE FUNCTION @extschema@.metrics_sketch_json_window_remove(internal, jsonb, text[])
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_json_window_remove'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_json_window_remove(internal, jsonb, text[]) IS
+'inverse transition of the sketch of a number in documents';
+CREATE FUNCTION @extschema@.metrics_sketch_json_window_add(internal, jsonb, text[], double precision)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_json_window_add'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_json_window_add(internal, jsonb, text[], double precision) IS
+'moving transition of the sketch of a number in documents';
+CREATE FUNCTION @extschema@.metrics_sketch_json_window_remove(internal, jsonb, text[], double precision)
+RETURNS internal
+AS 'MODULE_PATHNAME', 'metrics_sketch_json_window_remove'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_sketch_json_window_remove(internal, jsonb, text[], double precision) IS
+'inverse transition of the sketch of a number in documents';
 CREATE AGGREGATE @extschema@.metrics_sketch(metrics jsonb, path text[]) (
     SFUNC = @extschema@.metrics_sketch_json_trans, STYPE = internal, SSPACE = 256,
     FINALFUNC = @extschema@.metrics_sketch_final,
     COMBINEFUNC = @extschema@.metrics_sketch_combine,
     SERIALFUNC = @extschema@.metrics_sketch_serialize,
     DESERIALFUNC = @extschema@.metrics_sketch_deserialize,
+    MSFUNC = @extschema@.metrics_sketch_json_window_add, MSTYPE = internal, MSSPACE = 256,
+    MINVFUNC = @extschema@.metrics_sketch_json_window_remove,
+    MFINALFUNC = @extschema@.metrics_sketch_window_final, MFINALFUNC_MODIFY = READ_ONLY,
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE @extschema@.metrics_sketch(jsonb, text[]) IS
@@ -870,6 +897,9 @@ CREATE AGGREGATE @extschema@.metrics_sketch(metrics jsonb, path text[], relative
     COMBINEFUNC = @extschema@.metrics_sketch_combine,
     SERIALFUNC = @extschema@.metrics_sketch_serialize,
     DESERIALFUNC = @extschema@.metrics_sketch_deserialize,
+    MSFUNC = @extschema@.metrics_sketch_json_window_add, MSTYPE = internal, MSSPACE = 256,
+    MINVFUNC = @extschema@.metrics_sketch_json_window_remove,
+    MFINALFUNC = @extschema@.metrics_sketch_window_final, MFINALFUNC_MODIFY = READ_ONLY,
     PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE @extschema@.metrics_sketch(jsonb, text[], double precision) IS

@@ -29,6 +29,7 @@ PG_FUNCTION_INFO_V1(metrics_histogram_final);
 typedef struct HistogramState
 {
 	int64		total;
+	bool		has_edges;		/* false: no row has told them yet */
 	int			nedges;
 	ArrayType  *source;			/* the edges as they were given; NULL in a copy */
 	bool		same_edges;		/* no row can have others */
@@ -78,25 +79,22 @@ edges_ascend(const double *edges, int nedges)
 	return true;
 }
 
-/* A new state without edges yet, in a context. */
-static HistogramState *
-new_state(MemoryContext context, int nedges)
+/* Make room for so many edges in a new state. */
+static void
+allocate_edges(HistogramState *state, MemoryContext context, int nedges)
 {
-	HistogramState *state = MemoryContextAllocZero(context, sizeof(HistogramState));
-
+	state->has_edges = true;
 	state->nedges = nedges;
 	state->edges = MemoryContextAlloc(context, mul_size(nedges + 1, sizeof(double)));
 	state->counts = MemoryContextAllocZero(context, mul_size(nedges + 1, sizeof(int64)));
-	return state;
 }
 
-/* A new state with the edges of a row. */
-static HistogramState *
-state_from_edges(FunctionCallInfo fcinfo, MemoryContext context)
+/* Take the edges from a row. */
+static void
+set_edges(HistogramState *state, FunctionCallInfo fcinfo, MemoryContext context)
 {
 	ArrayType  *edges = PG_GETARG_ARRAYTYPE_P(2);
 	int			nedges = ArrayGetNItems(ARR_NDIM(edges), ARR_DIMS(edges));
-	HistogramState *state;
 
 	if (ARR_NDIM(edges) > 1)
 		ereport(ERROR,
@@ -109,7 +107,7 @@ state_from_edges(FunctionCallInfo fcinfo, MemoryContext context)
 				 errmsg("edges must not contain nulls"),
 				 errhint("Leave them out: array_remove(edges, NULL).")));
 
-	state = new_state(context, nedges);
+	allocate_edges(state, context, nedges);
 	memcpy(state->edges, ARR_DATA_PTR(edges), nedges * sizeof(double));
 	if (!edges_ascend(state->edges, nedges))
 		ereport(ERROR,
@@ -119,7 +117,6 @@ state_from_edges(FunctionCallInfo fcinfo, MemoryContext context)
 	state->source = MemoryContextAlloc(context, VARSIZE(edges));
 	memcpy(state->source, edges, VARSIZE(edges));
 	state->same_edges = edges_are_constant(fcinfo);
-	return state;
 }
 
 static void
@@ -171,24 +168,27 @@ find_bucket(const HistogramState *state, double value)
 	return low;
 }
 
-/* Arguments: state, v, edges.  A row with a NULL in it is skipped. */
+/*
+ * Arguments: state, v, edges.  A row with a NULL in it is skipped, but makes a
+ * state: in a moving frame there must be one.
+ */
 Datum
 metrics_histogram_add(PG_FUNCTION_ARGS)
 {
 	MemoryContext context = aggregate_context(fcinfo);
-	HistogramState *state = PG_ARGISNULL(0) ? NULL : (HistogramState *) PG_GETARG_POINTER(0);
+	HistogramState *state = PG_ARGISNULL(0) ?
+		MemoryContextAllocZero(context, sizeof(HistogramState)) :
+		(HistogramState *) PG_GETARG_POINTER(0);
 
 	if (!PG_ARGISNULL(1) && !PG_ARGISNULL(2))
 	{
-		if (state == NULL)
-			state = state_from_edges(fcinfo, context);
+		if (!state->has_edges)
+			set_edges(state, fcinfo, context);
 		else if (!state->same_edges)
 			check_edges(state, PG_GETARG_ARRAYTYPE_P(2));
 		state->counts[find_bucket(state, PG_GETARG_FLOAT8(1))]++;
 		state->total++;
 	}
-	if (state == NULL)
-		PG_RETURN_NULL();
 	PG_RETURN_POINTER(state);
 }
 
@@ -218,15 +218,17 @@ metrics_histogram_combine(PG_FUNCTION_ARGS)
 	HistogramState *state = PG_ARGISNULL(0) ? NULL : (HistogramState *) PG_GETARG_POINTER(0);
 	HistogramState *other = PG_ARGISNULL(1) ? NULL : (HistogramState *) PG_GETARG_POINTER(1);
 
-	if (other == NULL)
+	if (other == NULL || !other->has_edges)
 	{
 		if (state == NULL)
 			PG_RETURN_NULL();
 		PG_RETURN_POINTER(state);
 	}
 	if (state == NULL)
+		state = MemoryContextAllocZero(context, sizeof(HistogramState));
+	if (!state->has_edges)
 	{
-		state = new_state(context, other->nedges);
+		allocate_edges(state, context, other->nedges);
 		memcpy(state->edges, other->edges, other->nedges * sizeof(double));
 	}
 	if (state->nedges != other->nedges)
@@ -256,10 +258,11 @@ metrics_histogram_serialize(PG_FUNCTION_ARGS)
 	aggregate_context(fcinfo);
 	pq_begintypsend(&buf);
 	pq_sendbyte(&buf, SERIAL_VERSION);
+	pq_sendbyte(&buf, state->has_edges);
 	pq_sendint32(&buf, state->nedges);
 	for (int i = 0; i < state->nedges; i++)
 		pq_sendfloat8(&buf, state->edges[i]);
-	for (int i = 0; i <= state->nedges; i++)
+	for (int i = 0; state->has_edges && i <= state->nedges; i++)
 		pq_sendint64(&buf, state->counts[i]);
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buf));
 }
@@ -278,6 +281,7 @@ metrics_histogram_deserialize(PG_FUNCTION_ARGS)
 	bytea	   *serial;
 	StringInfoData buf;
 	HistogramState *state;
+	int			has_edges;
 	int32		nedges;
 
 	aggregate_context(fcinfo);
@@ -287,11 +291,19 @@ metrics_histogram_deserialize(PG_FUNCTION_ARGS)
 
 	if (pq_getmsgbyte(&buf) != SERIAL_VERSION)
 		invalid_serial();
+	state = palloc0_object(HistogramState);
+	has_edges = pq_getmsgbyte(&buf);
 	nedges = pq_getmsgint(&buf, 4);
-	if (nedges < 0 || (int64) nedges * 16 + 8 != buf.len - buf.cursor)
+	if (has_edges > 1 || nedges < 0 ||
+		(has_edges ? (int64) nedges * 16 + 8 : nedges) != buf.len - buf.cursor)
 		invalid_serial();
+	if (!has_edges)
+	{
+		pq_getmsgend(&buf);
+		PG_RETURN_POINTER(state);
+	}
 
-	state = new_state(CurrentMemoryContext, nedges);
+	allocate_edges(state, CurrentMemoryContext, nedges);
 	for (int i = 0; i < nedges; i++)
 		state->edges[i] = pq_getmsgfloat8(&buf);
 	if (!edges_ascend(state->edges, nedges))

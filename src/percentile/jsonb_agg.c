@@ -14,8 +14,12 @@
 PG_FUNCTION_INFO_V1(metrics_percentiles_json_trans);
 PG_FUNCTION_INFO_V1(metrics_percentiles_json_remove);
 PG_FUNCTION_INFO_V1(metrics_sketch_json_trans);
+PG_FUNCTION_INFO_V1(metrics_sketch_json_window_add);
+PG_FUNCTION_INFO_V1(metrics_sketch_json_window_remove);
 
 extern Datum metrics_sketch_trans(PG_FUNCTION_ARGS);
+extern Datum metrics_sketch_window_add(PG_FUNCTION_ARGS);
+extern Datum metrics_sketch_window_remove(PG_FUNCTION_ARGS);
 
 /* Number of the argument with the fractions, after state, metrics and path. */
 static const ExactKind json_kind = {false, false, 3};
@@ -72,13 +76,17 @@ metrics_percentiles_json_remove(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(state);
 }
 
-/* (internal, metrics jsonb, path text[] [, relative_error float8]) → internal */
-Datum
-metrics_sketch_json_trans(PG_FUNCTION_ARGS)
+/*
+ * Call a transition function of the sketch over float8 with the number in the
+ * place of metrics and path.
+ */
+static Datum
+call_with_number(FunctionCallInfo fcinfo, PGFunction function)
 {
 	LOCAL_FCINFO(below, 3);
 	double		number = 0;
 	bool		found = json_argument_number(fcinfo, 1, &number);
+	Datum		state;
 
 	InitFunctionCallInfoData(*below, &json_reader(fcinfo)->below, PG_NARGS() - 1,
 							 PG_GET_COLLATION(), fcinfo->context, fcinfo->resultinfo);
@@ -87,9 +95,26 @@ metrics_sketch_json_trans(PG_FUNCTION_ARGS)
 	below->args[1].isnull = !found;
 	if (PG_NARGS() > 3)
 		below->args[2] = fcinfo->args[3];
-
-	Datum		state = metrics_sketch_trans(below);
-
+	state = function(below);
 	fcinfo->isnull = below->isnull;
 	return state;
+}
+
+/* (internal, metrics jsonb, path text[] [, relative_error float8]) → internal */
+Datum
+metrics_sketch_json_trans(PG_FUNCTION_ARGS)
+{
+	return call_with_number(fcinfo, metrics_sketch_trans);
+}
+
+Datum
+metrics_sketch_json_window_add(PG_FUNCTION_ARGS)
+{
+	return call_with_number(fcinfo, metrics_sketch_window_add);
+}
+
+Datum
+metrics_sketch_json_window_remove(PG_FUNCTION_ARGS)
+{
+	return call_with_number(fcinfo, metrics_sketch_window_remove);
 }

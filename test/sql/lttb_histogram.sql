@@ -112,6 +112,9 @@ FROM generate_series(1, 6) v WINDOW w AS (ORDER BY v ROWS 2 PRECEDING);
 SELECT count(*) FROM (
     SELECT x, metrics_histogram(y, '{3,6,9}') OVER (ORDER BY x ROWS BETWEEN 20 PRECEDING AND 10 FOLLOWING) AS h FROM series) w
 WHERE h IS DISTINCT FROM (SELECT metrics_histogram(y, '{3,6,9}') FROM series s WHERE s.x BETWEEN w.x - 20 AND w.x + 10);
+-- A frame may begin with NULLs, and have no others.
+SELECT i, metrics_histogram(v, '{2}') OVER (ORDER BY i ROWS 1 PRECEDING)
+FROM (VALUES (1, NULL), (2, 1), (3, NULL), (4, NULL), (5, 2)) t(i, v) ORDER BY i;
 -- Nobody calls the support functions: whether they are found depends on the release.
 SELECT failure('SELECT metrics_lttb_final(NULL)') <> 'no error' AS fails;
 SELECT failure('SELECT metrics_histogram_deserialize(''\x01'', NULL)') <> 'no error' AS fails;

@@ -77,6 +77,8 @@ SELECT count(*) FROM (
 WHERE mine IS DISTINCT FROM (SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY (metrics->>'loss')::float8) FROM document d
                              WHERE d.id BETWEEN w.id - 30 AND w.id + 10 AND d.id <= 500)
    OR ends IS DISTINCT FROM (SELECT ARRAY[min((metrics->>'loss')::float8), max((metrics->>'loss')::float8)] FROM document d WHERE d.id BETWEEN w.id - 5 AND w.id);
+SELECT id, metrics_percentile(d, '{v}', 0.5) OVER (ORDER BY id ROWS 1 PRECEDING)
+FROM (VALUES (1, NULL::jsonb), (2, '{"v":1}'), (3, '{"v":null}'), (4, NULL), (5, '{"v":2}')) t(id, d) ORDER BY id;
 BEGIN;
 CREATE TEMP TABLE serial ON COMMIT DROP AS SELECT metrics_percentiles(metrics, '{loss}', '{0.1,0.5}') AS exact,
     metrics_sketch(metrics, '{loss}') AS sketch, metrics_summary(metrics) AS summary FROM document;
