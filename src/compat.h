@@ -92,6 +92,11 @@ metrics_numeric_parts(Numeric numeric, NumericParts *parts)
 	parts->digits = (const int16 *) (words + used);
 }
 
+/* 18 has pg_noreturn, which stands first, for pg_attribute_noreturn(). */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn _Noreturn
+#endif
+
 /* 18 asks whether a deferrable primary key will do. */
 #if PG_VERSION_NUM < 180000
 #define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel)

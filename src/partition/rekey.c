@@ -17,6 +17,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
@@ -49,10 +50,10 @@
 /* What a column carries besides its type and its values. */
 typedef struct ColumnProperties
 {
+	bool		notnull;
 	Datum		acl;
 	bool		acl_isnull;
-	Datum		options;
-	bool		options_isnull;
+	List	   *options;		/* of DefElem */
 	bool		has_stattarget;
 	int			stattarget;
 	char	   *comment;
@@ -105,12 +106,12 @@ read_column(Oid relid, const char *column)
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for attribute %d of relation %u",
 			 attnum, relid);
+	p.notnull = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull;
 	p.acl = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attacl, &p.acl_isnull);
 	if (!p.acl_isnull)
 		p.acl = PointerGetDatum(DatumGetAclPCopy(p.acl));
-	p.options = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attoptions, &p.options_isnull);
-	if (!p.options_isnull)
-		p.options = PointerGetDatum(PG_DETOAST_DATUM_COPY(p.options));
+	target = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attoptions, &isnull);
+	p.options = isnull ? NIL : untransformRelOptions(target);
 	target = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attstattarget, &isnull);
 	p.has_stattarget = metrics_stattarget_is_set(target, isnull);
 	p.stattarget = p.has_stattarget ? metrics_stattarget(target) : 0;
@@ -120,56 +121,60 @@ read_column(Oid relid, const char *column)
 }
 
 /*
- * Give a new column what the old one carried.  Grants are copied as they are,
- * because GRANT could not keep who granted them.
+ * Give a column grants, as they were, because GRANT could not keep who granted
+ * them.
  */
+static void
+write_grants(Oid relid, AttrNumber attnum, Datum acl)
+{
+	Relation	catalog = table_open(AttributeRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopyAttNum(relid, attnum);
+	HeapTuple	rel = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Datum		values[Natts_pg_attribute] = {0};
+	bool		nulls[Natts_pg_attribute] = {0};
+	bool		replaces[Natts_pg_attribute] = {0};
+	Oid		   *members;
+	int			nmembers = aclmembers(DatumGetAclP(acl), &members);
+
+	if (!HeapTupleIsValid(tuple) || !HeapTupleIsValid(rel))
+		elog(ERROR, "cache lookup failed for attribute %d of relation %u", attnum, relid);
+	values[Anum_pg_attribute_attacl - 1] = acl;
+	replaces[Anum_pg_attribute_attacl - 1] = true;
+	tuple = heap_modify_tuple(tuple, RelationGetDescr(catalog), values, nulls, replaces);
+	CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
+	updateAclDependencies(RelationRelationId, relid, attnum,
+						  ((Form_pg_class) GETSTRUCT(rel))->relowner,
+						  0, NULL, nmembers, members);
+	ReleaseSysCache(rel);
+	table_close(catalog, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+/* Give a new column what the old one carried. */
 static void
 write_column(Oid relid, const char *column, const ColumnProperties *p)
 {
 	AttrNumber	attnum = get_attnum(relid, column);
-	Relation	catalog;
-	HeapTuple	tuple;
-	Datum		values[Natts_pg_attribute] = {0};
-	bool		nulls[Natts_pg_attribute] = {0};
-	bool		replaces[Natts_pg_attribute] = {0};
+	ListCell   *cell;
 
 	if (p->has_stattarget)
 		run_sql("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS %d",
-						 qualified_name(relid), quote_identifier(column), p->stattarget);
+				qualified_name(relid), quote_identifier(column), p->stattarget);
+	foreach(cell, p->options)
+	{
+		DefElem    *option = lfirst(cell);
+
+		/* The server keeps others there for itself. */
+		if (strcmp(option->defname, "n_distinct") == 0 ||
+			strcmp(option->defname, "n_distinct_inherited") == 0)
+			run_sql("ALTER TABLE ONLY %s ALTER COLUMN %s SET (%s = %s)",
+					qualified_name(relid), quote_identifier(column),
+					option->defname, quote_literal_cstr(defGetString(option)));
+	}
 	if (p->comment)
 		CreateComments(relid, RelationRelationId, attnum, p->comment);
-	if (p->acl_isnull && p->options_isnull)
-		return;
-
-	catalog = table_open(AttributeRelationId, RowExclusiveLock);
-	tuple = SearchSysCacheCopyAttNum(relid, attnum);
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for attribute %d of relation %u",
-			 attnum, relid);
-	values[Anum_pg_attribute_attacl - 1] = p->acl;
-	nulls[Anum_pg_attribute_attacl - 1] = p->acl_isnull;
-	replaces[Anum_pg_attribute_attacl - 1] = true;
-	values[Anum_pg_attribute_attoptions - 1] = p->options;
-	nulls[Anum_pg_attribute_attoptions - 1] = p->options_isnull;
-	replaces[Anum_pg_attribute_attoptions - 1] = true;
-	tuple = heap_modify_tuple(tuple, RelationGetDescr(catalog), values, nulls, replaces);
-	CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
-	table_close(catalog, RowExclusiveLock);
-
 	if (!p->acl_isnull)
-	{
-		HeapTuple	rel = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-		Oid		   *members;
-		int			nmembers = aclmembers(DatumGetAclP(p->acl), &members);
-
-		if (!HeapTupleIsValid(rel))
-			elog(ERROR, "cache lookup failed for relation %u", relid);
-		updateAclDependencies(RelationRelationId, relid, attnum,
-							  ((Form_pg_class) GETSTRUCT(rel))->relowner,
-							  0, NULL, nmembers, members);
-		ReleaseSysCache(rel);
-	}
-	CommandCounterIncrement();
+		write_grants(relid, attnum, p->acl);
 }
 
 /*
@@ -196,13 +201,15 @@ rekey_partition(const Partition *partition, const char *column)
 {
 	ColumnProperties properties = read_column(partition->relid, column);
 	char	   *check = psprintf("%s_check", column);
+	ListCell   *cell;
 
 	run_sql("ALTER TABLE %1$s DROP COLUMN %2$s,"
 					 " ADD COLUMN %2$s text NOT NULL DEFAULT %3$s,"
 					 " ADD CONSTRAINT %4$s CHECK (%2$s = %3$s) NOT VALID",
 					 partition->name, quote_identifier(column),
 					 quote_literal_cstr(partition->value), quote_identifier(check));
-	mark_check_valid(partition->relid, check);
+	foreach(cell, find_all_inheritors(partition->relid, AccessExclusiveLock, NULL))
+		mark_check_valid(lfirst_oid(cell), check);
 	write_column(partition->relid, column, &properties);
 }
 
@@ -256,12 +263,14 @@ rekey_parent(Oid parent, const char *column)
 		default_value = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 	}
 
-	run_sql("ALTER TABLE %s ADD COLUMN %s text NOT NULL%s%s", name, new_column,
+	run_sql("ALTER TABLE %s ADD COLUMN %s text%s%s", name, new_column,
 					 default_value ? " DEFAULT " : "",
 					 default_value ? quote_literal_cstr(default_value) : "");
 	replace_key_column(parent, get_attnum(parent, psprintf("%.40s rekeyed", column)));
 	run_sql("ALTER TABLE %s DROP COLUMN %s", name, old_column);
 	run_sql("ALTER TABLE %s RENAME COLUMN %s TO %s", name, new_column, old_column);
+	if (properties.notnull)
+		run_sql("ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", name, old_column);
 	write_column(parent, column, &properties);
 }
 
@@ -318,8 +327,8 @@ trigger_states(Oid parent)
 /*
  * Descriptions of the objects for which the key of a partitioned table cannot
  * be changed: whatever uses the key column of parent or partitions, or the type
- * of it if that is an enum, apart from the columns and their defaults
- * themselves.  DROP COLUMN would refuse some and silently drop others.  Needs
+ * of it if that is an enum, apart from the columns themselves with their
+ * defaults and NOT NULL.  DROP COLUMN would refuse some and silently drop others.  Needs
  * an SPI connection; the list is in its memory.
  */
 List *
@@ -327,36 +336,43 @@ rekey_blockers(Oid parent)
 {
 	List	   *blockers = NIL;
 
-	run_sql("WITH tables AS ("
-					 "  SELECT relid FROM pg_catalog.pg_partition_tree(%1$u)),"
-					 " key AS ("
-					 "  SELECT a.attrelid, a.attnum, a.atttypid FROM tables t"
-					 "  JOIN pg_catalog.pg_attribute p ON p.attrelid = %1$u AND p.attnum = %2$d"
-					 "  JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attname = p.attname),"
-					 " type AS ("
-					 "  SELECT t.oid FROM pg_catalog.pg_type e"
-					 "  JOIN pg_catalog.pg_type t ON t.oid IN (e.oid, e.typarray)"
-					 "  WHERE e.typtype = 'e' AND e.oid IN (SELECT atttypid FROM key)),"
-					 " dependent AS ("
-					 "  SELECT d.* FROM pg_catalog.pg_depend d JOIN key"
-					 "   ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass"
-					 "   AND d.refobjid = key.attrelid AND d.refobjsubid = key.attnum"
-					 "  UNION ALL"
-					 "  SELECT d.* FROM pg_catalog.pg_depend d JOIN type"
-					 "   ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refobjid = type.oid"
-					 "  WHERE d.deptype <> 'i')"
-					 " SELECT DISTINCT CASE WHEN r.oid IS NULL"
-					 "  THEN pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid)"
-					 "  ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, r.ev_class, 0) END"
-					 " FROM dependent d"
-					 " LEFT JOIN pg_catalog.pg_rewrite r"
-					 "  ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND r.oid = d.objid"
-					 " LEFT JOIN pg_catalog.pg_attrdef f"
-					 "  ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND f.oid = d.objid"
-					 " WHERE NOT (d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
-					 "   AND EXISTS (SELECT 1 FROM key WHERE key.attrelid = d.objid AND key.attnum = d.objsubid))"
-					 "  AND NOT EXISTS (SELECT 1 FROM key WHERE key.attrelid = f.adrelid AND key.attnum = f.adnum)"
-					 " ORDER BY 1", parent, list_key_column(parent));
+	run_sql("WITH key AS ("	/* the column, in parent and partitions */
+			"  SELECT a.attrelid, a.attnum, a.atttypid, c.reltype"
+			"  FROM pg_catalog.pg_partition_tree(%1$u) t"
+			"  JOIN pg_catalog.pg_attribute p ON p.attrelid = %1$u AND p.attnum = %2$d"
+			"  JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attname = p.attname"
+			"  JOIN pg_catalog.pg_class c ON c.oid = t.relid),"
+			" dependent AS ("	/* on the column */
+			"  SELECT d.* FROM pg_catalog.pg_depend d JOIN key"
+			"   ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass"
+			"   AND d.refobjid = key.attrelid AND d.refobjsubid = key.attnum"
+			"  UNION ALL"	/* on its type, an enum */
+			"  SELECT d.* FROM pg_catalog.pg_depend d"
+			"  JOIN pg_catalog.pg_type t ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass"
+			"   AND d.refobjid IN (t.oid, t.typarray) AND d.deptype <> 'i'"
+			"  WHERE t.typtype = 'e' AND t.oid IN (SELECT atttypid FROM key)"
+			"  UNION ALL"	/* stored values of the row types */
+			"  SELECT d.* FROM pg_catalog.pg_depend d"
+			"  JOIN pg_catalog.pg_type t ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass"
+			"   AND d.refobjid IN (t.oid, t.typarray) AND d.deptype <> 'i'"
+			"  JOIN pg_catalog.pg_class c ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
+			"   AND c.oid = d.objid AND c.relkind <> 'v'"
+			"  WHERE t.oid IN (SELECT reltype FROM key))"
+			" SELECT DISTINCT CASE WHEN r.rulename = '_RETURN'"
+			"  THEN pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, r.ev_class, 0)"
+			"  ELSE pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) END"
+			" FROM dependent d"
+			" LEFT JOIN pg_catalog.pg_rewrite r"
+			"  ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND r.oid = d.objid"
+			" LEFT JOIN pg_catalog.pg_constraint n"
+			"  ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND n.oid = d.objid AND n.contype = 'n'"
+			" LEFT JOIN pg_catalog.pg_attrdef f"
+			"  ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND f.oid = d.objid"
+			" WHERE n.oid IS NULL"	/* the column itself, with its default */
+			"  AND NOT EXISTS (SELECT 1 FROM key WHERE key.attrelid = f.adrelid AND key.attnum = f.adnum)"
+			"  AND NOT (d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
+			"   AND EXISTS (SELECT 1 FROM key WHERE key.attrelid = d.objid AND key.attnum = d.objsubid))"
+			" ORDER BY 1", parent, list_key_column(parent));
 	for (uint64 i = 0; i < SPI_processed; i++)
 		blockers = lappend(blockers,
 						   SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));

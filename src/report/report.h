@@ -8,6 +8,7 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
+#include "compat.h"
 #include "store/store.h"
 
 typedef struct Report
@@ -24,6 +25,6 @@ typedef struct Report
 } Report;
 
 extern int64 report_write(const MetricsStore *store, const Report *report);
-extern void report_null_argument(const char *name) pg_attribute_noreturn();
+pg_noreturn extern void report_null_argument(const char *name);
 
 #endif							/* METRICS_REPORT_H */

@@ -9,6 +9,7 @@
 #include "storage/itemptr.h"
 #include "utils/jsonb.h"
 
+#include "compat.h"
 #include "report/summary.h"
 #include "store/store.h"
 
@@ -59,7 +60,7 @@ extern void trial_add(Trial *trial, const char *group, JsonbContainer *metrics,
 extern uint64 trial_recomputes;
 extern void trial_recompute(const MetricsStore *store, Trial *trial);
 extern bool trial_save(const MetricsStore *store, const Trial *trial);
-extern void trial_unknown(int32 id) pg_attribute_noreturn();
+pg_noreturn extern void trial_unknown(int32 id);
 
 extern const char *group_document_key(const char *group);
 extern JsonbContainer *document_metrics(Jsonb *document, const char *group);

@@ -2,7 +2,7 @@
 -- nothing stored, archived or summarised. B10 to B13.
 BEGIN;
 \ir include/store.sql
-SELECT plan(146);
+SELECT plan(149);
 
 -- A trial in its second run, with rows of its first that a report of the
 -- second would archive, if it got that far.
@@ -79,7 +79,7 @@ FROM (VALUES (1, 'training', '{"epoch": 1}'), (2, 'training', '{"epoch": 1.5, "e
 -- Numbers beyond float8.
 SELECT helper.refuses(format('SELECT metrics_report(1, %L, %L, 5, 1)', g, format('{"fine": 1, "too big": %s}', v)), '22003', '',
     format('%s in group %s', v, g))
-FROM unnest(ARRAY['training', 'validation', 'inference']) g, unnest(ARRAY['1e309', '-1.8e308']) v;
+FROM unnest(ARRAY['training', 'validation', 'inference']) g, unnest(ARRAY['1e309', '-1.8e308', '1e-400']) v;
 SELECT throws_like($$SELECT metrics_report(1, 'training', '{"fine": 1, "too big": 1e400}', 5, 1)$$, '%"too big"%',
     'a number beyond float8 is named by its key');
 SELECT lives_ok($$SELECT metrics_report(1, 'training', '{"a": 1.7976931348623157e308, "b": -1.7976931348623157e308, "n": {"c": 1e400}}', 70, 1)$$,

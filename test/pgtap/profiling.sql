@@ -2,7 +2,7 @@
 -- by an index (B30).
 BEGIN;
 \ir include/store.sql
-SELECT plan(37);
+SELECT plan(39);
 
 -- B30: upstream's test, two agents with two GPUs of two names each, and one
 -- cpu name.
@@ -87,6 +87,14 @@ END $$;
 SELECT is(helper.pages(size), ROW((60 + size - 1) / size, (SELECT array_agg(id ORDER BY end_time, id) FROM system_metrics WHERE trial_id = 3)),
     format('pages of %s: every report once, though six share each time', size))
 FROM unnest(ARRAY[1, 4, 7, 60, 61]) size;
+SELECT metrics_register_trial(5) \gset
+SELECT metrics_report(5, 'cpu', jsonb_build_object('node', jsonb_build_object(CASE n % 10 WHEN 0 THEN 'rare' ELSE 'common' END, n)),
+           report_time => '2024-01-01 00:00+00'::timestamptz + n * interval '1 second') FROM generate_series(1, 60) n \g /dev/null
+SELECT results_eq($$SELECT value FROM metrics_profiling_rows(5, 'cpu', 'rare', max_rows => 4)$$, ARRAY[10, 20, 30, 40]::float8[],
+    'a page has as many reports with the name as it may, whatever lies between');
+SELECT results_eq($$SELECT value FROM metrics_profiling_rows(5, 'cpu', 'rare', max_rows => 4, after_time => '2024-01-01 00:00:40+00',
+                        after_id => (SELECT max(id) FROM system_metrics WHERE end_time = '2024-01-01 00:00:40+00' AND trial_id = 5))$$, ARRAY[50, 60]::float8[],
+    'and so has the next');
 SELECT is((SELECT ROW(count(*), count(DISTINCT id))::text FROM metrics_profiling_rows(3, 'cpu', max_rows => 5)), '(10,5)',
     'max_rows counts reports, not their values');
 
@@ -106,7 +114,7 @@ BEGIN
     END LOOP;
     RETURN lines;
 END $$;
-SELECT matches(helper.plan_of($$SELECT * FROM metrics WHERE partition_type = 'PROFILING' AND trial_id = 3 AND metric_group = 'cpu' ORDER BY end_time, id LIMIT 100$$),
+SELECT matches(helper.plan_of($$SELECT * FROM metrics WHERE partition_type = 'PROFILING' AND trial_id = 4 AND metric_group = 'cpu' ORDER BY end_time, id LIMIT 100$$),
     '^Limit\n  ->  Index Scan using \w+ on system_metrics', 'B30: a page of a trial and group is an index scan, without a sort');
 -- What the readers themselves do is seen in the counters of the table, from a
 -- session that cannot scan.

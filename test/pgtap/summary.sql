@@ -2,7 +2,7 @@
 -- Random sequences are in summary_property.sql.
 BEGIN;
 \ir include/store.sql
-SELECT plan(92);
+SELECT plan(98);
 
 -- Report a list of documents to a new trial, one batch after the other;
 -- "archive" puts an archived row of another name before the last, as
@@ -75,6 +75,11 @@ INSERT INTO example (name, documents, want) VALUES
 ('B22: of one type again, absent last', '[{"a": 1}, {"a": true}, {"a": 2}, {}]', '{"a": {"type": "string", "last": null}}'),
 ('NaN is a number beside numbers, a string is not', '[{"a": "NaN"}, {"a": "x"}]', '{"a": {"type": "string", "last": "x"}}'),
 ('empty', '[{}, {}]', '{}'),
+('min, max and last keep all digits', '[{"a": 0.1000000000000000055511151231257827}, {"a": 0.1}, {"a": 0.09999999999999999999999999999999999999999999}]',
+ '{"a": {"type": "number", "count": 3, "min": 0.09999999999999999999999999999999999999999999, "max": 0.1000000000000000055511151231257827,
+         "sum": 0.3000000000000000055511151231257827, "mean": 0.1, "last": 0.09999999999999999999999999999999999999999999}}'),
+('a sum has 34 digits', '[{"a": 1e20}, {"a": 0.0000000000001}, {"a": 0.00000000000000001}]',
+ '{"a": {"type": "number", "count": 3, "min": 0.00000000000000001, "max": 1e20, "sum": 100000000000000000000.0000000000001, "mean": 33333333333333333000, "last": 0.00000000000000001}}'),
 ('zero, minus zero', '[{"a": 0}, {"a": -0.0}]', '{"a": {"type": "number", "count": 2, "min": 0, "max": 0, "sum": 0, "mean": 0, "last": 0}}'),
 ('decimals add up as decimals', '[{"a": 0.1}, {"a": 0.2}, {"a": 0.3}]',
  '{"a": {"type": "number", "count": 3, "min": 0.1, "max": 0.3, "sum": 0.6, "mean": 0.2, "last": 0.3}}'),
