@@ -105,7 +105,8 @@ turn_over(SketchWindow *window, MemoryContext context)
 }
 
 /*
- * metrics_sketch(v [, relative_error]): a value enters the frame.
+ * metrics_sketch(v [, relative_error]): a value enters the frame.  A moving
+ * state must exist from the first row on, even if it is NULL.
  */
 Datum
 metrics_sketch_window_add(PG_FUNCTION_ARGS)
@@ -114,17 +115,8 @@ metrics_sketch_window_add(PG_FUNCTION_ARGS)
 	MemoryContext caller;
 	SketchWindow *window = PG_ARGISNULL(0) ? NULL : (SketchWindow *) PG_GETARG_POINTER(0);
 	double		relative_error;
-	double		value;
 
 	relative_error = sketch_get_relative_error(fcinfo, 2, window == NULL ? NULL : &window->sketch.relative_error);
-	if (PG_ARGISNULL(1))
-	{
-		if (window == NULL)
-			PG_RETURN_NULL();
-		PG_RETURN_POINTER(window);
-	}
-	value = PG_GETARG_FLOAT8(1);
-
 	caller = MemoryContextSwitchTo(context);
 	if (window == NULL)
 	{
@@ -134,14 +126,17 @@ metrics_sketch_window_add(PG_FUNCTION_ARGS)
 		window->capacity = FIRST_CAPACITY;
 		window->values = palloc(FIRST_CAPACITY * sizeof(double));
 	}
-	if (window->end == window->capacity)
+	if (!PG_ARGISNULL(1))
 	{
-		window->capacity *= 2;
-		window->values = repalloc_huge(window->values, window->capacity * sizeof(double));
+		if (window->end == window->capacity)
+		{
+			window->capacity *= 2;
+			window->values = repalloc_huge(window->values, window->capacity * sizeof(double));
+		}
+		window->values[window->end++] = PG_GETARG_FLOAT8(1);
+		span_add(&window->newer, PG_GETARG_FLOAT8(1));
+		sketch_count_only(&window->sketch, PG_GETARG_FLOAT8(1), 1);
 	}
-	window->values[window->end++] = value;
-	span_add(&window->newer, value);
-	sketch_count_only(&window->sketch, value, 1);
 	MemoryContextSwitchTo(caller);
 	PG_RETURN_POINTER(window);
 }
