@@ -165,29 +165,26 @@ Datum
 metrics_sketch_window_final(PG_FUNCTION_ARGS)
 {
 	SketchWindow *window = PG_ARGISNULL(0) ? NULL : (SketchWindow *) PG_GETARG_POINTER(0);
-	Sketch		sketch;
+	Sketch		frame;
+	Sketch		collapsed;
 	Span		span;
 
 	(void) sketch_aggregate_context(fcinfo);
 	if (window == NULL || window->sketch.count == 0)
 		PG_RETURN_NULL();
-	if (window->sketch.negative.nbuckets <= SKETCH_MAX_BUCKETS &&
-		window->sketch.positive.nbuckets <= SKETCH_MAX_BUCKETS)
-		sketch = window->sketch;
-	else
-	{
-		/* a copy, which collapses */
-		sketch_init(&sketch, window->sketch.relative_error);
-		if (!sketch_merge(&sketch, &window->sketch))
-			sketch_count_overflow();
-	}
 	if (window->begin < window->nolder)
 		span = window->older[window->begin];
 	else
 		clear_span(&span);
 	span_add_span(&span, &window->newer);
-	sketch.min = span.min;
-	sketch.max = span.max;
-	sketch.moments = span.moments;
-	PG_RETURN_BYTEA_P(sketch_to_bytes(&sketch));
+	frame = window->sketch;
+	frame.min = span.min;
+	frame.max = span.max;
+	frame.moments = span.moments;
+	if (frame.negative.nbuckets <= SKETCH_MAX_BUCKETS && frame.positive.nbuckets <= SKETCH_MAX_BUCKETS)
+		PG_RETURN_BYTEA_P(sketch_to_bytes(&frame));
+	sketch_init(&collapsed, frame.relative_error);
+	if (!sketch_merge(&collapsed, &frame))
+		sketch_count_overflow();
+	PG_RETURN_BYTEA_P(sketch_to_bytes(&collapsed));
 }
