@@ -170,6 +170,44 @@ sketch_moments_add(SketchMoments *moments, const SketchMoments *other)
 	moments->n += added.n;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* The parts of a store agree; returns how many values it counts. */
+static int64
+check_store(const Sketch *sketch, const SketchStore *store)
+{
+	SketchBucket bucket;
+	int32		cursor = 0;
+	int32		last = -1;
+	int			nbuckets = 0;
+	int64		count = 0;
+
+	while (sketch_store_next(store, &cursor, &bucket))
+	{
+		Assert(bucket.index > last && bucket.index <= sketch_grid_max_index(sketch->grid, sketch->level));
+		Assert(bucket.count > 0);
+		last = bucket.index;
+		count += bucket.count;
+		nbuckets++;
+	}
+	Assert(nbuckets == store->nbuckets && nbuckets <= SKETCH_MAX_BUCKETS);
+	return count;
+}
+
+static void
+AssertCheckSketch(const Sketch *sketch)
+{
+	int64		finite = sketch->zero + check_store(sketch, &sketch->negative) + check_store(sketch, &sketch->positive);
+
+	Assert(sketch_error_is_valid(sketch->relative_error));
+	Assert(sketch->level >= 0 && sketch->level <= sketch_grid_max_level(sketch->grid));
+	Assert(finite == sketch_finite_count(sketch) && finite == sketch->moments.n);
+	Assert((finite == 0) == isinf(sketch->min) && (finite == 0) == isinf(sketch->max));
+	Assert(finite == 0 || sketch->moments.scale == sketch_scale(sketch->min, sketch->max));
+}
+#else
+#define AssertCheckSketch(sketch) ((void) 0)
+#endif
+
 static void
 collapse(Sketch *sketch)
 {
@@ -294,6 +332,7 @@ sketch_add(Sketch *sketch, double *values, int n)
 	int64		count;
 
 	Assert(n > 0 && n <= SKETCH_BATCH);
+	AssertCheckSketch(sketch);
 	if (pg_add_s64_overflow(sketch->count, n, &count))
 		return false;
 	sketch->count = count;
@@ -316,6 +355,7 @@ sketch_add(Sketch *sketch, double *values, int n)
 	else
 		add_both_sides(sketch, values, n);
 	collapse(sketch);
+	AssertCheckSketch(sketch);
 	return true;
 }
 
@@ -327,6 +367,7 @@ sketch_add_weighted(Sketch *sketch, double value, int64 weight)
 	int64		count;
 
 	Assert(weight > 0);
+	AssertCheckSketch(sketch);
 	if (pg_add_s64_overflow(sketch->count, weight, &count))
 		return false;
 	sketch->count = count;
@@ -353,6 +394,7 @@ sketch_add_weighted(Sketch *sketch, double value, int64 weight)
 							 sketch_grid_index(sketch->grid, sketch->level, value), weight);
 		collapse(sketch);
 	}
+	AssertCheckSketch(sketch);
 	return true;
 }
 
@@ -392,6 +434,7 @@ sketch_merge(Sketch *sketch, const Sketch *other)
 	int			shift;
 
 	Assert(sketch->relative_error == other->relative_error);
+	AssertCheckSketch(sketch);
 	if (pg_add_s64_overflow(sketch->count, other->count, &count))
 		return false;
 	sketch->count = count;
@@ -413,5 +456,6 @@ sketch_merge(Sketch *sketch, const Sketch *other)
 	sketch_store_merge(&sketch->negative, &other->negative, shift);
 	sketch_store_merge(&sketch->positive, &other->positive, shift);
 	collapse(sketch);
+	AssertCheckSketch(sketch);
 	return true;
 }

@@ -53,7 +53,8 @@ sketch_require_same_error(double one, double other)
 	if (one != other)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("sketches of relative error %.15g and %.15g cannot be merged", one, other),
+				 errmsg("sketches of relative error %.15g and %.15g cannot be merged",
+						Min(one, other), Max(one, other)),
 				 errhint("Make them with the same relative error.")));
 }
 

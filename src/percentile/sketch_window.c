@@ -105,7 +105,8 @@ turn_over(SketchWindow *window, MemoryContext context)
 }
 
 /*
- * metrics_sketch(v [, relative_error]): a value enters the frame.
+ * metrics_sketch(v [, relative_error]): a value enters the frame.  A moving
+ * state must exist from the first row on, even if it is NULL.
  */
 Datum
 metrics_sketch_window_add(PG_FUNCTION_ARGS)
@@ -114,17 +115,8 @@ metrics_sketch_window_add(PG_FUNCTION_ARGS)
 	MemoryContext caller;
 	SketchWindow *window = PG_ARGISNULL(0) ? NULL : (SketchWindow *) PG_GETARG_POINTER(0);
 	double		relative_error;
-	double		value;
 
 	relative_error = sketch_get_relative_error(fcinfo, 2, window == NULL ? NULL : &window->sketch.relative_error);
-	if (PG_ARGISNULL(1))
-	{
-		if (window == NULL)
-			PG_RETURN_NULL();
-		PG_RETURN_POINTER(window);
-	}
-	value = PG_GETARG_FLOAT8(1);
-
 	caller = MemoryContextSwitchTo(context);
 	if (window == NULL)
 	{
@@ -134,14 +126,17 @@ metrics_sketch_window_add(PG_FUNCTION_ARGS)
 		window->capacity = FIRST_CAPACITY;
 		window->values = palloc(FIRST_CAPACITY * sizeof(double));
 	}
-	if (window->end == window->capacity)
+	if (!PG_ARGISNULL(1))
 	{
-		window->capacity *= 2;
-		window->values = repalloc_huge(window->values, window->capacity * sizeof(double));
+		if (window->end == window->capacity)
+		{
+			window->capacity *= 2;
+			window->values = repalloc_huge(window->values, window->capacity * sizeof(double));
+		}
+		window->values[window->end++] = PG_GETARG_FLOAT8(1);
+		span_add(&window->newer, PG_GETARG_FLOAT8(1));
+		sketch_count_only(&window->sketch, PG_GETARG_FLOAT8(1), 1);
 	}
-	window->values[window->end++] = value;
-	span_add(&window->newer, value);
-	sketch_count_only(&window->sketch, value, 1);
 	MemoryContextSwitchTo(caller);
 	PG_RETURN_POINTER(window);
 }
@@ -170,29 +165,26 @@ Datum
 metrics_sketch_window_final(PG_FUNCTION_ARGS)
 {
 	SketchWindow *window = PG_ARGISNULL(0) ? NULL : (SketchWindow *) PG_GETARG_POINTER(0);
-	Sketch		sketch;
+	Sketch		frame;
+	Sketch		collapsed;
 	Span		span;
 
 	(void) sketch_aggregate_context(fcinfo);
 	if (window == NULL || window->sketch.count == 0)
 		PG_RETURN_NULL();
-	if (window->sketch.negative.nbuckets <= SKETCH_MAX_BUCKETS &&
-		window->sketch.positive.nbuckets <= SKETCH_MAX_BUCKETS)
-		sketch = window->sketch;
-	else
-	{
-		/* a copy, which collapses */
-		sketch_init(&sketch, window->sketch.relative_error);
-		if (!sketch_merge(&sketch, &window->sketch))
-			sketch_count_overflow();
-	}
 	if (window->begin < window->nolder)
 		span = window->older[window->begin];
 	else
 		clear_span(&span);
 	span_add_span(&span, &window->newer);
-	sketch.min = span.min;
-	sketch.max = span.max;
-	sketch.moments = span.moments;
-	PG_RETURN_BYTEA_P(sketch_to_bytes(&sketch));
+	frame = window->sketch;
+	frame.min = span.min;
+	frame.max = span.max;
+	frame.moments = span.moments;
+	if (frame.negative.nbuckets <= SKETCH_MAX_BUCKETS && frame.positive.nbuckets <= SKETCH_MAX_BUCKETS)
+		PG_RETURN_BYTEA_P(sketch_to_bytes(&frame));
+	sketch_init(&collapsed, frame.relative_error);
+	if (!sketch_merge(&collapsed, &frame))
+		sketch_count_overflow();
+	PG_RETURN_BYTEA_P(sketch_to_bytes(&collapsed));
 }
