@@ -12,6 +12,11 @@
 #include "utils/numeric.h"
 #include "utils/rel.h"
 
+/* 16 gave what is known of varlenas a header of its own. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* 16 folded the per-catalog permission checks into object_*check(). */
 #if PG_VERSION_NUM < 160000
 #define metrics_relation_ownercheck(relid) \
