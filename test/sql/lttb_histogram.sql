@@ -2,7 +2,7 @@
 -- Downsampling by largest triangle three buckets, and histograms
 --
 SET client_min_messages TO warning;
-CREATE EXTENSION metrics_ext;
+CREATE EXTENSION IF NOT EXISTS metrics_ext;
 SET extra_float_digits TO 1;
 SET timezone TO 'UTC';
 SET datestyle TO ISO;

@@ -3,7 +3,7 @@
 -- over the store
 --
 SET client_min_messages TO warning;
-CREATE EXTENSION metrics_ext;
+CREATE EXTENSION IF NOT EXISTS metrics_ext;
 SET extra_float_digits TO 1;
 SET timezone TO 'UTC';
 SET datestyle TO ISO;
@@ -77,8 +77,9 @@ SELECT count(*) FROM (
 WHERE mine IS DISTINCT FROM (SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY (metrics->>'loss')::float8) FROM document d
                              WHERE d.id BETWEEN w.id - 30 AND w.id + 10 AND d.id <= 500)
    OR ends IS DISTINCT FROM (SELECT ARRAY[min((metrics->>'loss')::float8), max((metrics->>'loss')::float8)] FROM document d WHERE d.id BETWEEN w.id - 5 AND w.id);
-SELECT id, metrics_percentile(d, '{v}', 0.5) OVER (ORDER BY id ROWS 1 PRECEDING)
-FROM (VALUES (1, NULL::jsonb), (2, '{"v":1}'), (3, '{"v":null}'), (4, NULL), (5, '{"v":2}')) t(id, d) ORDER BY id;
+SELECT id, metrics_percentile(d, '{v}', 0.5) OVER w, metrics_percentile(metrics_sketch(d, '{v}') OVER w, 0.5)
+FROM (VALUES (1, NULL::jsonb), (2, '{"v":1}'), (3, '{"v":null}'), (4, NULL), (5, '{"v":2}')) t(id, d)
+WINDOW w AS (ORDER BY id ROWS 1 PRECEDING) ORDER BY id;
 BEGIN;
 CREATE TEMP TABLE serial ON COMMIT DROP AS SELECT metrics_percentiles(metrics, '{loss}', '{0.1,0.5}') AS exact,
     metrics_sketch(metrics, '{loss}') AS sketch, metrics_summary(metrics) AS summary FROM document;
