@@ -35,8 +35,21 @@ static const double powers_of_10[] = {
 
 #ifdef HAVE_INT128
 
-/* The greatest power of 5 that 64 bits hold. */
-#define MAX_POWER_OF_5 27
+/* The powers of 5 that 64 bits hold. */
+static const uint64 powers_of_5[] = {
+	UINT64CONST(1), UINT64CONST(5), UINT64CONST(25),
+	UINT64CONST(125), UINT64CONST(625), UINT64CONST(3125),
+	UINT64CONST(15625), UINT64CONST(78125), UINT64CONST(390625),
+	UINT64CONST(1953125), UINT64CONST(9765625), UINT64CONST(48828125),
+	UINT64CONST(244140625), UINT64CONST(1220703125), UINT64CONST(6103515625),
+	UINT64CONST(30517578125), UINT64CONST(152587890625), UINT64CONST(762939453125),
+	UINT64CONST(3814697265625), UINT64CONST(19073486328125), UINT64CONST(95367431640625),
+	UINT64CONST(476837158203125), UINT64CONST(2384185791015625), UINT64CONST(11920928955078125),
+	UINT64CONST(59604644775390625), UINT64CONST(298023223876953125), UINT64CONST(1490116119384765625),
+	UINT64CONST(7450580596923828125)
+};
+
+#define MAX_POWER_OF_5 ((int) lengthof(powers_of_5) - 1)
 
 static double
 power_of_2(int power)
@@ -61,13 +74,10 @@ power_of_2(int power)
 static double
 scale_in_128_bits(uint64 digits, int power)
 {
-	uint64		factor = 1;
+	uint64		factor = powers_of_5[abs(power)];
 	int			shift = 63 - pg_leftmost_one_pos64(digits);
 	uint128		wide;
 	uint64		leading;
-
-	for (int i = 0; i < abs(power); i++)
-		factor *= 5;
 
 	digits <<= shift;
 	if (power >= 0)
