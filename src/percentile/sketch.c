@@ -201,7 +201,7 @@ AssertCheckSketch(const Sketch *sketch)
 	Assert(sketch_error_is_valid(sketch->relative_error));
 	Assert(sketch->level >= 0 && sketch->level <= sketch_grid_max_level(sketch->grid));
 	Assert(finite == sketch_finite_count(sketch) && finite == sketch->moments.n);
-	Assert((finite == 0) == isinf(sketch->min) && (finite == 0) == isinf(sketch->max));
+	Assert(finite > 0 ? isfinite(sketch->min) && isfinite(sketch->max) : sketch->min > sketch->max);
 	Assert(finite == 0 || sketch->moments.scale == sketch_scale(sketch->min, sketch->max));
 }
 #else
