@@ -326,10 +326,11 @@ trigger_states(Oid parent)
 
 /*
  * Descriptions of the objects for which the key of a partitioned table cannot
- * be changed: whatever uses the key column of parent or partitions, or the type
- * of it if that is an enum, apart from the columns themselves with their
- * defaults and NOT NULL.  DROP COLUMN would refuse some and silently drop others.  Needs
- * an SPI connection; the list is in its memory.
+ * be changed: whatever uses the key column of parent or partitions, or its type if
+ * that is an enum, apart from the columns themselves with their defaults and
+ * NOT NULL; and what stores rows of these tables as values.  DROP COLUMN would
+ * refuse some and silently drop others.  Needs an SPI connection; the list is
+ * in its memory.
  */
 List *
 rekey_blockers(Oid parent)

@@ -1,7 +1,7 @@
 -- Reports of the same group at the same batches: B15 and B16.
 BEGIN;
 \ir include/store.sql
-SELECT plan(46);
+SELECT plan(48);
 
 SELECT metrics_register_trial(1, 0, NULL, 'loss') \gset
 
@@ -70,6 +70,16 @@ SELECT metrics_report(3, 'validation', '{"loss": 4}', 1) \gset
 SELECT is((SELECT ROW(latest_validation_id, best_validation_id, searcher_metric_value) FROM trials WHERE id = 3)::text,
     format('(%s,%s,4)', :partial, :partial), 'until a merge brings it');
 SELECT helper.holds(3, 'and the trial holds');
+
+-- What a user has archived by hand is merged into no more, and still occupies
+-- its key.
+SELECT metrics_register_trial(4) \gset
+SELECT metrics_report(4, 'training', '{"a": 1}', 1), metrics_report(4, 'training', '{"a": 2}', 2) \g /dev/null
+UPDATE metrics SET archived = true WHERE trial_id = 4 AND total_batches = 1;
+SELECT metrics_recompute_summary(4) \gset
+SELECT helper.refuses($$SELECT metrics_report(4, 'training', '{"b": 1}', 1)$$, '23505', 'duplicate key value violates unique constraint "steps_trial_id_total_batches_run_id_unique"',
+    'B33: a row that was archived by hand is not merged into', false);
+SELECT helper.holds(4, 'and the trial holds');
 
 -- Types change in a merge as in a row of its own.
 SELECT metrics_report(3, 'training', '{"t": 1}', 1) \gset
