@@ -23,7 +23,7 @@ CREATE FUNCTION @extschema@.metrics_profiling_series(
     OUT latest timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'metrics_profiling_series'
-LANGUAGE C STRICT STABLE PARALLEL UNSAFE ROWS 100;
+LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION @extschema@.metrics_profiling_series(integer) IS
 'the profiling series that a trial reported, with the time of the latest reading; device is a GPU or a disk';
 

@@ -23,14 +23,14 @@ SELECT pg_catalog.pg_extension_config_dump('@extschema@.metrics_store', '');
 CREATE FUNCTION @extschema@.metrics_create_store(schema name DEFAULT 'metrics')
 RETURNS regclass
 AS 'MODULE_PATHNAME', 'metrics_create_store'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_create_store(name) IS
 'create the metrics store in a schema, owned by the caller, or register the one that is there; returns the partitioned table';
 
 CREATE FUNCTION @extschema@.metrics_upgrade_store()
 RETURNS text
 AS 'MODULE_PATHNAME', 'metrics_upgrade_store'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_upgrade_store() IS
 'bring the store to the layout of the installed version; returns that layout, NULL if there is no store';
 
@@ -39,14 +39,14 @@ CREATE FUNCTION @extschema@.metrics_upgrade_plan(
     OUT lock_mode text, OUT estimate interval)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'metrics_upgrade_plan'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_upgrade_plan() IS
 'what an update would do to the store: locks, steps and what stands in the way, in order, with the time each takes once its lock is held';
 
 CREATE FUNCTION @extschema@.metrics_grant(role name, access text)
 RETURNS void
 AS 'MODULE_PATHNAME', 'metrics_grant'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_grant(name, text) IS
 'grant a role what a ''reader'' or a ''writer'' of the store needs; for the owner of the store';
 
@@ -60,7 +60,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'metrics_register_trial'
 LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_register_trial(integer, integer, integer, text, boolean) IS
-'register a trial, or a later run of it; NULL keeps what is registered, a lower run id is an error';
+'register a trial, or its next run; experiment_id and searcher_metric NULL keep what is registered, smaller_is_better counts with searcher_metric, a lower run id is an error';
 
 CREATE FUNCTION @extschema@.metrics_report(
     trial_id integer, metric_group text, metrics jsonb, steps_completed integer DEFAULT NULL,
@@ -75,21 +75,21 @@ COMMENT ON FUNCTION @extschema@.metrics_report(integer, text, jsonb, integer, in
 CREATE FUNCTION @extschema@.metrics_report_batch(reports jsonb)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME', 'metrics_report_batch'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_report_batch(jsonb) IS
 'report an array of objects whose keys are the arguments of metrics_report(), all or nothing; returns the ids of the rows in the order of the array';
 
 CREATE FUNCTION @extschema@.metrics_recompute_summary(trial_id integer)
 RETURNS jsonb
 AS 'MODULE_PATHNAME', 'metrics_recompute_summary'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_recompute_summary(integer) IS
 'compute the summary, the latest and the best validation of a trial again from its unarchived rows, store and return the summary; needed only after rows were written without metrics_report()';
 
 CREATE FUNCTION @extschema@.metrics_populate(trials integer, steps integer)
 RETURNS integer
 AS 'MODULE_PATHNAME', 'metrics_populate'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_populate(integer, integer) IS
 'fill the store with sample data: new trials with as many training steps each, validations and, from version 1.1, profiling; returns the first trial id';
 
@@ -132,7 +132,7 @@ CREATE FUNCTION @extschema@.metrics_names(
     experiment_id integer, OUT group_name text, OUT name text, OUT type text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'metrics_names'
-LANGUAGE C STRICT STABLE PARALLEL UNSAFE ROWS 100;
+LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION @extschema@.metrics_names(integer) IS
 'the groups, names and types of the metrics that the trials of an experiment reported, profiling metrics included; type NULL where the trials differ';
 
@@ -147,6 +147,6 @@ COMMENT ON FUNCTION @extschema@.metrics_profiling_values(jsonb) IS
 CREATE FUNCTION @extschema@.metrics_best_trial(experiment_id integer)
 RETURNS integer
 AS 'MODULE_PATHNAME', 'metrics_best_trial'
-LANGUAGE C STRICT STABLE PARALLEL UNSAFE;
+LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE;
 COMMENT ON FUNCTION @extschema@.metrics_best_trial(integer) IS
 'the trial of an experiment with the best value of its searcher metric; the lower id of equals, NaN last';

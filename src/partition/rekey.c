@@ -219,7 +219,8 @@ rekey_partition(const Partition *partition, const char *column)
  * StorePartitionKey() does it as for a new table; before that we take away
  * what it did for the old key.  The relation cache holds a key to be immutable
  * and keeps it when it rebuilds the entry of a table made in the transaction,
- * so the entry is emptied by hand.
+ * so the entry is emptied by hand; which nobody would do again after a roll-back
+ * to a savepoint in between, so we refuse one.
  */
 static void
 replace_key_column(Oid parent, AttrNumber attnum)
@@ -227,6 +228,14 @@ replace_key_column(Oid parent, AttrNumber attnum)
 	Relation	rel = table_open(parent, AccessExclusiveLock);
 	Oid			opclass = GetDefaultOpClass(TEXTOID, BTREE_AM_OID);
 	Oid			collation = DEFAULT_COLLATION_OID;
+
+	if (rel->rd_createSubid != InvalidSubTransactionId &&
+		rel->rd_createSubid != GetCurrentSubTransactionId())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot change the key of \"%s\" after a savepoint in the transaction that created it",
+						RelationGetRelationName(rel)),
+				 errhint("Commit first.")));
 
 	RemovePartitionKeyByRelId(parent);
 	deleteDependencyRecordsForSpecific(RelationRelationId, parent, DEPENDENCY_INTERNAL,
@@ -274,9 +283,9 @@ rekey_parent(Oid parent, const char *column)
 	write_column(parent, column, &properties);
 }
 
-/* The one bound value of a partition, as text; an error if it has more. */
+/* The one bound value of a partition, as text; NULL if it has none or more. */
 static char *
-bound_value(Oid relid, const char *name)
+bound_value(Oid relid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	Datum		bound;
@@ -294,13 +303,11 @@ bound_value(Oid relid, const char *name)
 	spec = stringToNode(TextDatumGetCString(bound));
 	ReleaseSysCache(tuple);
 
-	if (spec->is_default || list_length(spec->listdatums) != 1 ||
-		linitial_node(Const, spec->listdatums)->constisnull)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("partition %s is not for one key", name),
-				 errhint("The key of a partition can be changed without touching its rows only where they all have the same.")));
+	if (spec->is_default || list_length(spec->listdatums) != 1)
+		return NULL;
 	value = linitial_node(Const, spec->listdatums);
+	if (value->constisnull)
+		return NULL;
 	getTypeOutputInfo(value->consttype, &output, &varlena);
 	return OidOutputFunctionCall(output, value->constvalue);
 }
@@ -328,14 +335,23 @@ trigger_states(Oid parent)
  * Descriptions of the objects for which the key of a partitioned table cannot
  * be changed: whatever uses the key column of parent or partitions, or its type if
  * that is an enum, apart from the columns themselves with their defaults and
- * NOT NULL; and what stores rows of these tables as values.  DROP COLUMN would
- * refuse some and silently drop others.  Needs an SPI connection; the list is
+ * NOT NULL; what stores rows of these tables as values; and partitions whose
+ * rows need not have the same key.  DROP COLUMN would refuse some and silently
+ * drop others.  Needs an SPI connection; the list is
  * in its memory.
  */
 List *
 rekey_blockers(Oid parent)
 {
 	List	   *blockers = NIL;
+	ListCell   *cell;
+
+	foreach(cell, find_inheritance_children(parent, AccessShareLock))
+	{
+		if (bound_value(lfirst_oid(cell)) == NULL)
+			blockers = lappend(blockers, psprintf("partition %s, which is not for one key",
+												  qualified_name(lfirst_oid(cell))));
+	}
 
 	run_sql("WITH key AS ("	/* the column, in parent and partitions */
 			"  SELECT a.attrelid, a.attnum, a.atttypid, c.reltype"
@@ -405,7 +421,9 @@ rekey_to_text(Oid parent, const char *while_empty)
 
 		partition->relid = lfirst_oid(cell);
 		partition->name = qualified_name(partition->relid);
-		partition->value = bound_value(partition->relid, partition->name);
+		partition->value = bound_value(partition->relid);
+		if (partition->value == NULL)
+			elog(ERROR, "partition %s is not for one key", partition->name);
 		partitions = lappend(partitions, partition);
 		run_sql("ALTER TABLE %s DETACH PARTITION %s", parent_name, partition->name);
 	}

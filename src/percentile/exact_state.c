@@ -22,8 +22,14 @@
 
 #include "percentile/exact.h"
 
-/* The C library moves larger blocks than this without copying. */
-#define CHEAP_REALLOC (128 * 1024)
+/*
+ * From this size on the C library moves a block without copying it, and memory
+ * is not there before it is touched.
+ */
+#define LARGE_ARRAY (128 * 1024)
+
+/* Before that, each step costs a copy. */
+#define FEW_STEPS 8
 
 struct ExactArena
 {
@@ -247,16 +253,22 @@ next_size(const ExactState *state)
 	ExactPool  *pool = state->arena->pool;
 	Size		size = state->capacity * exact_element_size(state);
 	Size		wanted = size == 0 ? 2 * sizeof(state->room) : 2 * size;
-	Size		others = memory_of(pool) - size;
+	Size		used = memory_of(pool);
+	Size		others = used - size;
 	Size		room = pool->limit > others ? pool->limit - others : 0;
 
 	/* What is in a window frame must stay at hand. */
 	if (state->window)
 		return wanted;
 
-	/* While memory is plenty and growing means copying, do it in big steps. */
-	if (size < CHEAP_REALLOC && room / 4 >= 2 * wanted)
-		wanted *= 2;
+	/* With memory to spare, grow in few steps. */
+	if (size > 0 && wanted < LARGE_ARRAY &&
+		used + FEW_STEPS * size < pool->limit / 4)
+	{
+		wanted = FEW_STEPS * size;
+		if (wanted > LARGE_ARRAY / FEW_STEPS)
+			wanted = LARGE_ARRAY;
+	}
 	if (room >= wanted)
 		return wanted;
 	return size > 0 && room >= size + size / 4 ? room : 0;
@@ -300,7 +312,7 @@ exact_empty_room(ExactState *state)
 {
 	Size		size = exact_element_size(state);
 
-	if (state->capacity - state->nelements < state->nroom)
+	if (unlikely(state->capacity - state->nelements < state->nroom))
 		grow(state);
 	memcpy((char *) state->elements + state->nelements * size, &state->room,
 		   state->nroom * size);

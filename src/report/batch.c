@@ -13,6 +13,7 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+#include "args.h"
 #include "report/report.h"
 #include "report/value.h"
 
@@ -128,7 +129,7 @@ read_report(const JsonbValue *element, Report *report)
 		else if (strcmp(name, "trial_run_id") == 0)
 		{
 			if (isnull)
-				report_null_argument(name);
+				null_argument(name);
 			report->run_id = integer_value(name, &value);
 		}
 		else if (strcmp(name, "report_time") == 0)
@@ -147,7 +148,7 @@ read_report(const JsonbValue *element, Report *report)
 	for (int i = 0; i < (int) lengthof(required); i++)
 	{
 		if (!seen[i])
-			report_null_argument(required[i]);
+			null_argument(required[i]);
 	}
 }
 
@@ -182,11 +183,13 @@ lock_trials(const MetricsStore *store, const Report *reports, int count)
 Datum
 metrics_report_batch(PG_FUNCTION_ARGS)
 {
-	Jsonb	   *batch = PG_GETARG_JSONB_P(0);
-	int			count = JB_ROOT_COUNT(batch);
+	static const char *const names[] = {"reports"};
 	MemoryContext result_context = CurrentMemoryContext;
-	MemoryContext report_context_memory;
+	MemoryContext garbage;
 	MetricsStore store;
+	TrialSet   *set;
+	Jsonb	   *batch;
+	int			count;
 	Report	   *reports;
 	Datum	   *ids;
 	bool	   *nulls;
@@ -194,6 +197,9 @@ metrics_report_batch(PG_FUNCTION_ARGS)
 	int			lower_bound = 1;
 	ErrorContextCallback context = {.callback = report_context,.arg = &number};
 
+	check_not_null(fcinfo, names, lengthof(names));
+	batch = PG_GETARG_JSONB_P(0);
+	count = JB_ROOT_COUNT(batch);
 	if (!JB_ROOT_IS_ARRAY(batch) || JB_ROOT_IS_SCALAR(batch))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -221,8 +227,8 @@ metrics_report_batch(PG_FUNCTION_ARGS)
 	SPI_finish();
 
 	/* Each report leaves its garbage behind, so each gets its own connection. */
-	report_context_memory = AllocSetContextCreate(result_context, "metrics_ext report",
-												  ALLOCSET_DEFAULT_SIZES);
+	set = trial_set_create();
+	garbage = AllocSetContextCreate(result_context, "metrics_ext report", ALLOCSET_DEFAULT_SIZES);
 	error_context_stack = &context;
 	for (int i = 0; i < count; i++)
 	{
@@ -230,16 +236,20 @@ metrics_report_batch(PG_FUNCTION_ARGS)
 
 		CHECK_FOR_INTERRUPTS();
 		number = i + 1;
-		MemoryContextSwitchTo(report_context_memory);
+		MemoryContextSwitchTo(garbage);
 		SPI_connect();
-		id = report_write(&store, &reports[i]);
+		id = report_write(&store, &reports[i], set);
 		SPI_finish();
-		MemoryContextReset(report_context_memory);
+		MemoryContextReset(garbage);
 		ids[i] = Int64GetDatum(id);
 		nulls[i] = id == 0;
 	}
 	error_context_stack = context.previous;
 	MemoryContextSwitchTo(result_context);
+
+	SPI_connect();
+	trial_set_save(&store, set);
+	SPI_finish();
 
 	if (count == 0)
 		PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT8OID));

@@ -14,6 +14,7 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+#include "args.h"
 #include "report/report.h"
 #include "report/value.h"
 
@@ -78,7 +79,7 @@ metrics_profiling_values(PG_FUNCTION_ARGS)
 static const StoreQuery rows_query = {
 	"SELECT page.id, page.end_time, v.agent, v.device, v.name, v.value"
 	" FROM (SELECT m.id, m.end_time, m.metrics FROM @store@.metrics m"
-	"  WHERE m.trial_id = $1 AND m.metric_group = $2 AND m.partition_type = @keys@"
+	"  WHERE m.trial_id = $1 AND m.metric_group = $2 AND m.partition_type OPERATOR(pg_catalog.=) @keys@ AND NOT m.archived"
 	"  AND m.end_time >= $6 AND m.end_time < $7 AND (m.end_time, m.id) > ($8, $9)"
 	"  AND (($3 IS NULL AND $4 IS NULL AND $5 IS NULL) OR EXISTS ("
 	"   SELECT FROM @extension@.metrics_profiling_values(m.metrics) v"
@@ -104,13 +105,14 @@ static const StoreQuery rows_query = {
 Datum
 metrics_profiling_rows(PG_FUNCTION_ARGS)
 {
+	static const char *const names[] = {"trial_id", "metric_group"};
 	MetricsStore store;
 	StoreRoute	route;
+	char	   *group;
 	Datum		values[10];
 	char		nulls[] = "          ";
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		report_null_argument(PG_ARGISNULL(0) ? "trial_id" : "metric_group");
+	check_not_null(fcinfo, names, lengthof(names));
 	if (!PG_ARGISNULL(9) && PG_GETARG_INT32(9) < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -139,7 +141,13 @@ metrics_profiling_rows(PG_FUNCTION_ARGS)
 
 	store_open(fcinfo, AccessShareLock, &store);
 	SPI_connect();
-	store_route(&store, text_to_cstring(PG_GETARG_TEXT_PP(1)), &route);
+	group = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	store_route(&store, group, &route);
+	if (!route.by_time)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("metric group \"%s\" is identified by steps, not by time", group),
+				 errhint("Read it with metrics_rows() or metrics_timeseries().")));
 	store_return_rows(fcinfo, &store, &rows_query, route.literal, values, nulls);
 	SPI_finish();
 	return (Datum) 0;
@@ -148,7 +156,7 @@ metrics_profiling_rows(PG_FUNCTION_ARGS)
 static const StoreQuery series_query = {
 	"SELECT m.metric_group, v.agent, v.device, v.name, pg_catalog.max(m.end_time)"
 	" FROM @store@.metrics m, @extension@.metrics_profiling_values(m.metrics) v"
-	" WHERE m.trial_id = $1 AND m.partition_type IN (@keys@)"
+	" WHERE m.trial_id = $1 AND NOT m.archived AND m.partition_type OPERATOR(pg_catalog.=) ANY (ARRAY[@keys@])"
 	" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2 NULLS FIRST, 3 NULLS FIRST, 4",
 	.reader = true, .nargs = 1, .argtypes = {INT4OID}
 };
@@ -157,9 +165,11 @@ static const StoreQuery series_query = {
 Datum
 metrics_profiling_series(PG_FUNCTION_ARGS)
 {
+	static const char *const names[] = {"trial_id"};
 	Datum		values[] = {PG_GETARG_DATUM(0)};
 	MetricsStore store;
 
+	check_not_null(fcinfo, names, lengthof(names));
 	store_open(fcinfo, AccessShareLock, &store);
 	SPI_connect();
 	store_return_rows(fcinfo, &store, &series_query, store_keys_of_kind(&store, "time"),

@@ -15,9 +15,11 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/hsearch.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+#include "args.h"
 #include "guc.h"
 #include "report/report.h"
 #include "report/row.h"
@@ -26,15 +28,8 @@
 
 PG_FUNCTION_INFO_V1(metrics_report);
 
-/* The error for an argument that must not be NULL. */
-void
-report_null_argument(const char *name)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be NULL", name),
-			 errhint("Give a value, or leave the argument out if it has a default.")));
-}
+/* Well below what an index entry holds. */
+#define MAX_GROUP_BYTES 1000
 
 /* The groups that 1.1 gave a partition, which an older layout cannot take. */
 static bool
@@ -78,6 +73,11 @@ check_report(const MetricsStore *store, const Report *report)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("metric group cannot be empty"),
 				 errhint("Name the group, for example \"training\" or \"validation\".")));
+	if (strlen(report->group) > MAX_GROUP_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("metric group of %zu bytes is too long", strlen(report->group)),
+				 errhint("The limit is %d bytes.", MAX_GROUP_BYTES)));
 	if (strchr(report->group, '.') != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -181,23 +181,6 @@ check_batch_report(const Report *report)
 	}
 }
 
-static const StoreQuery run_query = {
-	"SELECT run_id FROM @store@.trials WHERE id = $1",
-	.nargs = 1, .argtypes = {INT4OID}
-};
-
-/* Refuse a report of a trial that is not there, or not of its current run. */
-static void
-check_run(const MetricsStore *store, const Report *report)
-{
-	Datum		values[] = {Int32GetDatum(report->trial_id)};
-	bool		isnull;
-
-	if (store_execute(store, &run_query, NULL, values, NULL) == 0)
-		trial_unknown(report->trial_id);
-	trial_check_run(report->trial_id, report->run_id, DatumGetInt32(store_column(1, &isnull)));
-}
-
 /* The state of the trial, and the row of the same run, group and step. */
 static const StoreQuery state_query = {
 	"SELECT s.run_id, s.rolled_back_to, s.latest_validation_time, s.last_rows, s.ctid,"
@@ -206,58 +189,64 @@ static const StoreQuery state_query = {
 	" LEFT JOIN @store@.metrics_trial_state s ON s.trial_id = $1"
 	" LEFT JOIN @store@.metrics m ON m.trial_id = $1 AND m.total_batches = $2"
 	" AND m.trial_run_id = $3 AND m.metric_group = $4 AND NOT m.archived"
-	" AND m.partition_type = @keys@",
+	" AND m.partition_type OPERATOR(pg_catalog.=) @keys@",
 	.nargs = 4, .argtypes = {INT4OID, INT4OID, INT4OID, TEXTOID}
 };
 
 /*
  * Bring the trial to what its rows are now.  A trigger of the user's may have
- * changed the row, which is then not what the report said, or have reported to
- * the same trial, which is then not what we read: both are found out.
+ * changed the row, which is then not what the report said, or have computed the
+ * trial again with the row in it.
  */
 static void
 account_for_row(const MetricsStore *store, const Report *report, const StoreRoute *route,
 				const Row *row, Trial *trial, uint64 recomputes)
 {
-	uint64		archived = 0;
-
-	do
+	if (trial_rollback(store, trial, route->key, report->steps) > 0 ||
+		trial->out_of_date || row->changed_by_trigger || trial_recomputes != recomputes)
+		trial_recompute(store, trial);
+	else if (row->added != NULL)
 	{
-		archived += trial_rollback(store, trial, route->key, report->steps);
-		if (archived > 0 || !trial->has_state || row->changed_by_trigger ||
-			trial_recomputes != recomputes)
-			trial_recompute(store, trial);
-		else if (row->added == NULL)
-			return;				/* nothing that was not there */
-		else
-		{
-			trial->total_batches = Max(trial->total_batches, report->steps);
-			trial_add(trial, report->group, row->metrics, row->added, row->end_time, row->id);
-		}
-	} while (!trial_save(store, trial) && trial_read(store, report->trial_id, trial));
+		trial->total_batches = Max(trial->total_batches, report->steps);
+		trial_add(trial, report->group, row->metrics, row->added, row->end_time, row->id);
+	}
 }
 
-/* Write a report of kind batch; returns the id of the row, 0 if suppressed. */
+/*
+ * Write a report of kind batch; returns the id of the row, 0 if suppressed.
+ * The trial is left in the set to be saved with the others, or saved at once.
+ */
 static int64
-write_batch_report(const MetricsStore *store, const Report *report, const StoreRoute *route)
+write_batch_report(const MetricsStore *store, const Report *report, const StoreRoute *route,
+				   TrialSet *set)
 {
 	uint64		recomputes = trial_recomputes;
-	Trial		trial;
+	Trial		alone = {.context = CurrentMemoryContext};
+	Trial	   *trial = &alone;
+	bool		is_open = false;
 	Row			row = {0};
 	Datum		values[4];
 	bool		isnull;
 
 	check_batch_report(report);
-	if (!trial_lock(store, report->trial_id, &trial))
-		trial_unknown(report->trial_id);
-	trial_check_run(report->trial_id, report->run_id, trial.run_id);
+	if (set)
+		trial = hash_search(set->trials, &report->trial_id, HASH_ENTER, &is_open);
+	if (!is_open)
+	{
+		if (set)
+			trial->context = set->context;
+		if (!trial_lock(store, report->trial_id, trial))
+			trial_unknown(report->trial_id);
+	}
+	trial_check_run(report->trial_id, report->run_id, trial->run_id);
 
 	values[0] = Int32GetDatum(report->trial_id);
 	values[1] = Int32GetDatum(report->steps);
 	values[2] = Int32GetDatum(report->run_id);
 	values[3] = CStringGetTextDatum(report->group);
 	store_execute(store, &state_query, route->literal, values, NULL);
-	trial_read_state(&trial, 1);
+	if (!is_open)
+		trial_read_state(trial, 1);
 	row.id = DatumGetInt64(store_column(6, &isnull));
 
 	if (isnull)
@@ -270,30 +259,30 @@ write_batch_report(const MetricsStore *store, const Report *report, const StoreR
 		row.metrics = document_metrics(document, report->group);
 		row_merge(store, report, route, document, &row);
 	}
-	if (row.id != 0)
-		account_for_row(store, report, route, &row, &trial, recomputes);
+	if (row.id == 0)
+		return 0;
+
+	do
+		account_for_row(store, report, route, &row, trial, recomputes);
+	while (!set && trial->dirty && !trial_save(store, trial));
 	return row.id;
 }
 
 /*
  * Write a report; returns the id of its row, 0 if a trigger suppressed it.
- * Needs an SPI connection and the store opened for writing.
+ * With a set of trials, what is derived from the rows is left there, for
+ * trial_set_save().  Needs an SPI connection and the store opened for writing.
  */
 int64
-report_write(const MetricsStore *store, const Report *report)
+report_write(const MetricsStore *store, const Report *report, TrialSet *set)
 {
 	StoreRoute	route;
-	int64		id;
 
 	check_report(store, report);
 	store_route(store, report->group, &route);
-	if (!route.by_time)
-		return write_batch_report(store, report, &route);
-
-	id = row_insert_by_time(store, report, &route);
-	if (id == 0)
-		check_run(store, report);
-	return id;
+	if (route.by_time)
+		return row_insert_by_time(store, report, &route);
+	return write_batch_report(store, report, &route, set);
 }
 
 /*
@@ -308,11 +297,7 @@ metrics_report(PG_FUNCTION_ARGS)
 	Report		report;
 	int64		id;
 
-	for (int i = 0; i < (int) lengthof(names); i++)
-	{
-		if (PG_ARGISNULL(i) && names[i] != NULL)
-			report_null_argument(names[i]);
-	}
+	check_not_null(fcinfo, names, lengthof(names));
 	report.trial_id = PG_GETARG_INT32(0);
 	report.group = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	report.metrics = PG_GETARG_JSONB_P(2);
@@ -326,7 +311,7 @@ metrics_report(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("metrics_report()");
 	store_open(fcinfo, RowExclusiveLock, &store);
 	SPI_connect();
-	id = report_write(&store, &report);
+	id = report_write(&store, &report, NULL);
 	SPI_finish();
 	if (id == 0)
 		PG_RETURN_NULL();

@@ -8,7 +8,7 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
-#include "compat.h"
+#include "report/trial.h"
 #include "store/store.h"
 
 typedef struct Report
@@ -24,7 +24,6 @@ typedef struct Report
 	Jsonb	   *batch_metrics;	/* or NULL */
 } Report;
 
-extern int64 report_write(const MetricsStore *store, const Report *report);
-pg_noreturn extern void report_null_argument(const char *name);
+extern int64 report_write(const MetricsStore *store, const Report *report, TrialSet *set);
 
 #endif							/* METRICS_REPORT_H */

@@ -8,6 +8,7 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/numeric.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "report/row.h"
@@ -140,9 +141,18 @@ static const StoreQuery insert_time_query = {
 	.nargs = 5, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, TEXTOID}
 };
 
+static const StoreQuery run_query = {
+	"SELECT run_id FROM @store@.trials WHERE id = $1",
+	.nargs = 1, .argtypes = {INT4OID}
+};
+
 /*
  * Insert a row of a group that is identified by time; returns its id, 0 if a
- * trigger suppressed it or the run is not the current one of the trial.
+ * trigger suppressed it.  An error if the run is not the current one.
+ *
+ * The trial is not locked, so it may go to another run meanwhile.  Why nothing
+ * was inserted is therefore asked with the snapshot of the insert, and if it
+ * was the run, once more as of now.
  */
 int64
 row_insert_by_time(const MetricsStore *store, const Report *report, const StoreRoute *route)
@@ -155,9 +165,25 @@ row_insert_by_time(const MetricsStore *store, const Report *report, const StoreR
 	values[2] = TimestampTzGetDatum(report_end_time(report));
 	values[3] = JsonbPGetDatum(report->metrics);
 	values[4] = CStringGetTextDatum(report->group);
-	if (store_execute(store, &insert_time_query, route->literal, values, NULL) == 0)
-		return 0;
-	return DatumGetInt64(store_column(1, &isnull));
+	for (;;)
+	{
+		Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+		int64		id = 0;
+		bool		suppressed = false;
+
+		if (store_execute_at(store, &insert_time_query, route->literal, values, snapshot) > 0)
+			id = DatumGetInt64(store_column(1, &isnull));
+		else if (store_execute_at(store, &run_query, NULL, values, snapshot) > 0)
+			suppressed = DatumGetInt32(store_column(1, &isnull)) == report->run_id;
+		UnregisterSnapshot(snapshot);
+		if (id != 0 || suppressed)
+			return id;
+
+		if (store_execute(store, &run_query, NULL, values, NULL) == 0)
+			trial_unknown(report->trial_id);
+		trial_check_run(report->trial_id, report->run_id,
+						DatumGetInt32(store_column(1, &isnull)));
+	}
 }
 
 static const StoreQuery insert_query = {
@@ -203,7 +229,7 @@ row_insert(const MetricsStore *store, const Report *report, const StoreRoute *ro
 
 static const StoreQuery merge_query = {
 	"UPDATE @store@.metrics SET metrics = $1"
-	" WHERE id = $2 AND trial_id = $3 AND total_batches = $4 AND partition_type = @keys@"
+	" WHERE id = $2 AND trial_id = $3 AND total_batches = $4 AND partition_type OPERATOR(pg_catalog.=) @keys@"
 	" RETURNING end_time, metrics",
 	.nargs = 4, .argtypes = {JSONBOID, INT8OID, INT4OID, INT4OID}
 };

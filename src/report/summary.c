@@ -72,7 +72,8 @@ typedef struct Group
 
 struct Summary
 {
-	MemoryContext context;		/* of everything below */
+	MemoryContext context;		/* of this and everything below */
+	MemoryContext scratch;		/* reset after each row */
 	Jsonb	   *metrics;		/* what we began with; groups not in the list */
 	Jsonb	   *last_rows;		/* still stand as they are */
 	List	   *groups;
@@ -152,36 +153,77 @@ compare_numbers(Numeric a, Numeric b)
 											 NumericGetDatum(b)));
 }
 
+/* Make a number the summary's own, in place of another or of NULL. */
+static void
+keep_number(Summary *summary, Numeric *slot, Numeric number)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(summary->context);
+
+	if (*slot)
+		pfree(*slot);
+	*slot = DatumGetNumeric(datumCopy(NumericGetDatum(number), false, -1));
+	MemoryContextSwitchTo(old_context);
+}
+
+/* The same for a value. */
+static void
+keep_value(Summary *summary, JsonbValue *slot, const JsonbValue *value)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(summary->context);
+
+	if (slot->type == jbvString)
+		pfree(slot->val.string.val);
+	else if (slot->type == jbvNumeric)
+		pfree(slot->val.numeric);
+	else if (slot->type == jbvBinary)
+		pfree(slot->val.binary.data);
+
+	*slot = *value;
+	if (value->type == jbvString)
+		slot->val.string.val = pnstrdup(value->val.string.val, value->val.string.len);
+	else if (value->type == jbvNumeric)
+		slot->val.numeric = DatumGetNumeric(datumCopy(NumericGetDatum(value->val.numeric),
+													  false, -1));
+	else if (value->type == jbvBinary)
+	{
+		slot->val.binary.data = palloc(value->val.binary.len);
+		memcpy(slot->val.binary.data, value->val.binary.data, value->val.binary.len);
+	}
+	MemoryContextSwitchTo(old_context);
+}
+
 /*
  * Add a number to the statistics of a metric.  One NaN makes everything but the
  * count NaN, in whatever order the numbers come.
  */
 static void
-add_number(Metric *metric, Numeric number)
+add_number(Summary *summary, Metric *metric, Numeric number)
 {
 	if (metric->count++ == 0)
 	{
-		metric->sum = round_digits(number, SUM_DIGITS);
-		metric->min = number;
-		metric->max = number;
+		keep_number(summary, &metric->sum, round_digits(number, SUM_DIGITS));
+		keep_number(summary, &metric->min, number);
+		keep_number(summary, &metric->max, number);
 		return;
 	}
-	metric->sum = round_digits(numeric_add_opt_error(metric->sum, number, NULL), SUM_DIGITS);
+	keep_number(summary, &metric->sum,
+				round_digits(numeric_add_opt_error(metric->sum, number, NULL), SUM_DIGITS));
 	if (numeric_is_nan(number) ||
 		(!numeric_is_nan(metric->min) && compare_numbers(number, metric->min) < 0))
-		metric->min = number;
+		keep_number(summary, &metric->min, number);
 	if (compare_numbers(number, metric->max) > 0)	/* NaN is greatest */
-		metric->max = number;
+		keep_number(summary, &metric->max, number);
 }
 
 static void
-read_metric(Metric *metric, JsonbContainer *entry)
+read_metric(Summary *summary, Metric *metric, JsonbContainer *entry)
 {
 	JsonbValue	field;
 
 	metric->type = getKeyJsonValueFromContainer(entry, "type", 4, &field) ?
 		metric_type_by_name(&field) : type_string;
-	metric->last = getKeyJsonValueFromContainer(entry, "last", 4, &field) ? field : json_null;
+	if (getKeyJsonValueFromContainer(entry, "last", 4, &field))
+		keep_value(summary, &metric->last, &field);
 	metric->count = 0;
 	if (metric->type != type_number)
 		return;
@@ -191,11 +233,11 @@ read_metric(Metric *metric, JsonbContainer *entry)
 	if (metric->count == 0)
 		return;
 	if (getKeyJsonValueFromContainer(entry, "sum", 3, &field) && metric_is_number(&field))
-		metric->sum = number_value(&field);
+		keep_number(summary, &metric->sum, number_value(&field));
 	if (getKeyJsonValueFromContainer(entry, "min", 3, &field) && metric_is_number(&field))
-		metric->min = number_value(&field);
+		keep_number(summary, &metric->min, number_value(&field));
 	if (getKeyJsonValueFromContainer(entry, "max", 3, &field) && metric_is_number(&field))
-		metric->max = number_value(&field);
+		keep_number(summary, &metric->max, number_value(&field));
 	if (!metric->sum || !metric->min || !metric->max)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -233,26 +275,62 @@ write_metric(JsonbParseState **state, const Metric *metric)
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
+/* A copy of a document, or NULL. */
+static Jsonb *
+copy_document(Jsonb *document)
+{
+	if (document == NULL)
+		return NULL;
+	return DatumGetJsonbP(datumCopy(JsonbPGetDatum(document), false, -1));
+}
+
 /*
  * Begin with a stored summary, or with NULL for none.  last_rows, stored beside
- * it, says which row of each group is the last.  Uses the current memory
- * context for all it makes.
+ * it, says which row of each group is the last.  The summary lives in a child
+ * of the current memory context until summary_free().
  */
 Summary *
 summary_begin(Jsonb *metrics, Jsonb *last_rows)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "metrics_ext summary",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
 	Summary    *summary = palloc0(sizeof(Summary));
 
-	summary->context = CurrentMemoryContext;
-	summary->metrics = metrics;
-	summary->last_rows = last_rows;
+	summary->context = context;
+	summary->scratch = AllocSetContextCreate(context, "metrics_ext summary scratch",
+											 ALLOCSET_SMALL_SIZES);
+	summary->metrics = copy_document(metrics);
+	summary->last_rows = copy_document(last_rows);
+	MemoryContextSwitchTo(old_context);
 	return summary;
+}
+
+void
+summary_free(Summary *summary)
+{
+	MemoryContextDelete(summary->context);
+}
+
+/* A metric that the group does not have yet; the name must live as long. */
+static Metric *
+add_metric(Group *group, MetricName name)
+{
+	bool		found;
+	Metric	   *metric = metrics_insert(group->metrics, name, &found);
+
+	metric->type = type_null;
+	metric->count = 0;
+	metric->sum = metric->min = metric->max = NULL;
+	metric->last = json_null;
+	return metric;
 }
 
 /* The group of that name, read from what is stored when it is first asked for. */
 static Group *
 find_group(Summary *summary, const char *name)
 {
+	MemoryContext old_context;
 	Group	   *group;
 	ListCell   *cell;
 	JsonbValue	value;
@@ -264,10 +342,12 @@ find_group(Summary *summary, const char *name)
 			return group;
 	}
 
+	old_context = MemoryContextSwitchTo(summary->context);
 	group = palloc0(sizeof(Group));
 	group->name = pstrdup(name);
 	group->metrics = metrics_create(summary->context, 32, NULL);
 	summary->groups = lappend(summary->groups, group);
+	MemoryContextSwitchTo(old_context);
 
 	if (summary->metrics &&
 		getKeyJsonValueFromContainer(&summary->metrics->root, name, strlen(name), &value) &&
@@ -281,12 +361,10 @@ find_group(Summary *summary, const char *name)
 			if (token == WJB_KEY)
 			{
 				MetricName	key = {value.val.string.val, value.val.string.len};
-				bool		found;
-				Metric	   *metric = metrics_insert(group->metrics, key, &found);
+				Metric	   *metric = add_metric(group, key);
 
-				metric->sum = metric->min = metric->max = NULL;
 				JsonbIteratorNext(&it, &value, true);
-				read_metric(metric, value.val.binary.data);
+				read_metric(summary, metric, value.val.binary.data);
 			}
 		}
 	}
@@ -305,31 +383,6 @@ find_group(Summary *summary, const char *name)
 	return group;
 }
 
-/* A copy of a value that outlives the row it came from. */
-static JsonbValue
-copy_value(const JsonbValue *value)
-{
-	JsonbValue	copy = *value;
-
-	switch (value->type)
-	{
-		case jbvString:
-			copy.val.string.val = pnstrdup(value->val.string.val, value->val.string.len);
-			break;
-		case jbvNumeric:
-			copy.val.numeric = DatumGetNumeric(datumCopy(NumericGetDatum(value->val.numeric),
-														 false, -1));
-			break;
-		case jbvBinary:
-			copy.val.binary.data = palloc(value->val.binary.len);
-			memcpy(copy.val.binary.data, value->val.binary.data, value->val.binary.len);
-			break;
-		default:
-			break;
-	}
-	return copy;
-}
-
 /*
  * Add a row's metrics to a group.  For a report that was merged into a row
  * there is already, only its new metrics, with the end_time and id of the row.
@@ -339,7 +392,7 @@ void
 summary_add(Summary *summary, const char *group_name, JsonbContainer *metrics,
 			TimestampTz end_time, int64 id)
 {
-	MemoryContext old_context = MemoryContextSwitchTo(summary->context);
+	MemoryContext old_context = MemoryContextSwitchTo(summary->scratch);
 	Group	   *group = find_group(summary, group_name);
 	bool		same_row = group->has_last && id == group->last_id;
 	bool		is_last = same_row || !group->has_last || end_time > group->last_time ||
@@ -356,7 +409,7 @@ summary_add(Summary *summary, const char *group_name, JsonbContainer *metrics,
 
 		metrics_start_iterate(group->metrics, &all);
 		while ((metric = metrics_iterate(group->metrics, &all)) != NULL)
-			metric->last = json_null;
+			keep_value(summary, &metric->last, &json_null);
 		group->has_last = true;
 		group->last_time = end_time;
 		group->last_id = id;
@@ -368,7 +421,6 @@ summary_add(Summary *summary, const char *group_name, JsonbContainer *metrics,
 		const char *type;
 		MetricName	name;
 		Metric	   *metric;
-		bool		found;
 
 		CHECK_FOR_INTERRUPTS();
 		if (token != WJB_KEY)
@@ -381,23 +433,20 @@ summary_add(Summary *summary, const char *group_name, JsonbContainer *metrics,
 		metric = metrics_lookup(group->metrics, name);
 		if (metric == NULL)
 		{
-			name.text = pnstrdup(name.text, name.len);
-			metric = metrics_insert(group->metrics, name, &found);
+			name.text = MemoryContextStrdup(summary->context, pnstrdup(name.text, name.len));
+			metric = add_metric(group, name);
 			metric->type = type;
-			metric->count = 0;
-			metric->sum = metric->min = metric->max = NULL;
-			metric->last = json_null;
 		}
 		else if (metric->type != type)
 			metric->type = type_string; /* values of more than one type */
 
 		if (metric->type == type_number)
-			add_number(metric, DatumGetNumeric(datumCopy(NumericGetDatum(number_value(&value)),
-														 false, -1)));
+			add_number(summary, metric, number_value(&value));
 		if (is_last)
-			metric->last = copy_value(&value);
+			keep_value(summary, &metric->last, &value);
 	}
 	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(summary->scratch);
 }
 
 /* Push the members of a stored object whose keys are not among the groups. */
@@ -430,7 +479,10 @@ push_other_groups(JsonbParseState **state, Summary *summary, Jsonb *stored)
 	}
 }
 
-/* The summary and, in *last_rows, what summary_begin() wants beside it. */
+/*
+ * The summary and, in *last_rows, what summary_begin() wants beside it, in the
+ * current memory context.
+ */
 Jsonb *
 summary_finish(Summary *summary, Jsonb **last_rows)
 {

@@ -18,6 +18,7 @@ typedef struct Summary Summary;
 extern Summary *summary_begin(Jsonb *metrics, Jsonb *last_rows);
 extern void summary_add(Summary *summary, const char *group, JsonbContainer *metrics,
 						TimestampTz end_time, int64 id);
+extern void summary_free(Summary *summary);
 extern Jsonb *summary_finish(Summary *summary, Jsonb **last_rows);
 
 #endif							/* METRICS_SUMMARY_H */

@@ -32,34 +32,47 @@ typedef struct Validation
  */
 typedef struct Trial
 {
+	int32		id;				/* first: the key of a TrialSet */
+	MemoryContext context;		/* of what hangs on it */
 	ItemPointerData tid;		/* of this version of the row */
-	int32		id;
 	int32		run_id;
 	int32		total_batches;
-	Jsonb	   *summary;
+	Jsonb	   *stored_summary; /* as read, until trial_read_state() */
+	Summary    *summary;
 	Validation	latest;
 	Validation	best;
 	char	   *searcher_metric;	/* or NULL */
 	bool		smaller_is_better;
 
-	bool		has_state;		/* false: compute everything again */
+	bool		has_state;		/* there is a row of metrics_trial_state */
 	ItemPointerData state_tid;
 	int32		state_run_id;
 	int32		rolled_back_to; /* no unarchived row of a run before has more batches */
-	Jsonb	   *last_rows;		/* see summary_begin() */
+
+	bool		out_of_date;	/* nothing is known of the rows: recompute */
+	bool		dirty;			/* has to be saved */
 } Trial;
+
+/* Trials that one call reports to, each read and saved once. */
+typedef struct TrialSet
+{
+	MemoryContext context;
+	struct HTAB *trials;
+} TrialSet;
+
+extern TrialSet *trial_set_create(void);
+extern void trial_set_save(const MetricsStore *store, TrialSet *set);
 
 extern bool trial_lock(const MetricsStore *store, int32 id, Trial *trial);
 extern void trial_read_state(Trial *trial, int first_column);
 extern void trial_check_run(int32 id, int32 reported, int32 expected);
-extern bool trial_read(const MetricsStore *store, int32 id, Trial *trial);
 extern uint64 trial_rollback(const MetricsStore *store, Trial *trial, const char *partition_key,
 							 int32 steps);
 extern void trial_add(Trial *trial, const char *group, JsonbContainer *metrics,
 					  JsonbContainer *new_metrics, TimestampTz end_time, int64 id);
 extern uint64 trial_recomputes;
 extern void trial_recompute(const MetricsStore *store, Trial *trial);
-extern bool trial_save(const MetricsStore *store, const Trial *trial);
+extern bool trial_save(const MetricsStore *store, Trial *trial);
 pg_noreturn extern void trial_unknown(int32 id);
 
 extern const char *group_document_key(const char *group);

@@ -17,6 +17,7 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+#include "args.h"
 #include "percentile/lttb.h"
 #include "report/report.h"
 #include "report/trial.h"
@@ -26,21 +27,10 @@ PG_FUNCTION_INFO_V1(metrics_timeseries);
 PG_FUNCTION_INFO_V1(metrics_trials_snapshot);
 PG_FUNCTION_INFO_V1(metrics_names);
 
-/* Refuse NULL for the first arguments of a reader. */
-static void
-check_arguments(FunctionCallInfo fcinfo, const char *const *names, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (PG_ARGISNULL(i))
-			report_null_argument(names[i]);
-	}
-}
-
 static const StoreQuery rows_query = {
 	"SELECT id, trial_run_id, metric_group, total_batches, end_time, metrics"
 	" FROM @store@.metrics"
-	" WHERE trial_id = $1 AND NOT archived AND partition_type IN (@keys@)"
+	" WHERE trial_id = $1 AND NOT archived AND partition_type OPERATOR(pg_catalog.=) ANY (ARRAY[@keys@])"
 	" AND total_batches >= $2 AND (total_batches > $2 OR id > $3)"
 	" AND ($4 IS NULL OR metric_group = $4)"
 	" ORDER BY total_batches, id LIMIT $5",
@@ -51,14 +41,14 @@ static const StoreQuery rows_query = {
 Datum
 metrics_rows(PG_FUNCTION_ARGS)
 {
+	static const char *const names[] = {"trial_id"};
 	MetricsStore store;
 	StoreRoute	route;
 	const char *keys;
 	Datum		values[5];
 	char		nulls[] = "     ";
 
-	if (PG_ARGISNULL(0))
-		report_null_argument("trial_id");
+	check_not_null(fcinfo, names, lengthof(names));
 	if (!PG_ARGISNULL(3) && PG_GETARG_INT32(3) < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -103,7 +93,7 @@ static const StoreQuery timeseries_query = {
 	" COALESCE(total_batches::float8,"
 	"  EXTRACT(epoch FROM end_time)::float8) AS x"
 	" FROM @store@.metrics"
-	" WHERE trial_id = $1 AND metric_group = $2 AND NOT archived AND partition_type = @keys@"
+	" WHERE trial_id = $1 AND metric_group = $2 AND NOT archived AND partition_type OPERATOR(pg_catalog.=) @keys@"
 	" AND ($5 IS NULL OR total_batches >= $5) AND ($6 IS NULL OR total_batches <= $6)"
 	" AND ($7 IS NULL OR end_time >= $7) AND ($8 IS NULL OR end_time < $8)) AS series"
 	" WHERE value IS NOT NULL ORDER BY x, id",
@@ -185,7 +175,7 @@ metrics_timeseries(PG_FUNCTION_ARGS)
 	Datum		values[8];
 	char		nulls[] = "        ";
 
-	check_arguments(fcinfo, names, lengthof(names));
+	check_not_null(fcinfo, names, lengthof(names));
 	if (PG_GETARG_INT32(3) < 2)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -232,7 +222,7 @@ static const StoreQuery snapshot_query = {
 	"  m.metrics->$6->$3 AS value"
 	"  FROM @store@.trials t JOIN @store@.metrics m ON m.trial_id = t.id"
 	"  WHERE t.experiment_id = $1 AND m.metric_group = $2 AND NOT m.archived"
-	"  AND m.partition_type = @keys@ AND m.total_batches >= $4 AND m.total_batches <= $5"
+	"  AND m.partition_type OPERATOR(pg_catalog.=) @keys@ AND m.total_batches >= $4 AND m.total_batches <= $5"
 	"  AND ($7 IS NULL OR m.end_time > $7)) AS snapshot"
 	" WHERE pg_catalog.jsonb_typeof(value) = 'number' OR value IN ('\"NaN\"', '\"Infinity\"', '\"-Infinity\"')"
 	" ORDER BY end_time, id",
@@ -258,7 +248,7 @@ metrics_trials_snapshot(PG_FUNCTION_ARGS)
 	Datum		values[7];
 	char		nulls[] = "       ";
 
-	check_arguments(fcinfo, names, lengthof(names));
+	check_not_null(fcinfo, names, lengthof(names));
 	group = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	batches = PG_GETARG_INT32(3);
 	margin = PG_GETARG_INT32(4);
@@ -307,7 +297,8 @@ static const StoreQuery names_query = {
 	"  SELECT m.metric_group, v.name, 'number'"
 	"  FROM @store@.trials t JOIN @store@.metrics m ON m.trial_id = t.id,"
 	"  @extension@.metrics_profiling_values(m.metrics) v"
-	"  WHERE t.experiment_id = $1 AND m.partition_type IN (@keys@)) AS names"
+	"  WHERE t.experiment_id = $1 AND NOT m.archived"
+	"  AND m.partition_type OPERATOR(pg_catalog.=) ANY (ARRAY[@keys@])) AS names"
 	" GROUP BY 1, 2 ORDER BY 1, 2",
 	.reader = true, .nargs = 1, .argtypes = {INT4OID}
 };
@@ -316,9 +307,11 @@ static const StoreQuery names_query = {
 Datum
 metrics_names(PG_FUNCTION_ARGS)
 {
+	static const char *const names[] = {"experiment_id"};
 	Datum		values[] = {PG_GETARG_DATUM(0)};
 	MetricsStore store;
 
+	check_not_null(fcinfo, names, lengthof(names));
 	store_open(fcinfo, AccessShareLock, &store);
 	SPI_connect();
 	store_return_rows(fcinfo, &store, &names_query, store_keys_of_kind(&store, "time"), values, NULL);

@@ -16,6 +16,7 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "executor/spi.h"
@@ -39,6 +40,7 @@ typedef struct LayoutLock
 {
 	const char *relation;
 	LOCKMODE	mode;
+	bool		and_partitions;
 } LayoutLock;
 
 typedef struct LayoutStep
@@ -46,9 +48,10 @@ typedef struct LayoutStep
 	const char *action;			/* what it does, for people */
 	const char *relation;		/* the table it is about */
 	int			estimate;		/* microseconds, whatever the number of rows */
-	const char *sql;
-	void		(*run) (const MetricsStore *store); /* after the SQL */
+	const char *const *sql;		/* statements, up to a NULL */
+	void		(*run) (const MetricsStore *store); /* after them */
 	List	   *(*blockers) (const MetricsStore *store);	/* what would make it fail */
+	const char *obstacle;		/* and why, for people */
 } LayoutStep;
 
 typedef struct LayoutVersion
@@ -69,14 +72,14 @@ static const LayoutStep steps_1_0[] = {
 		.action = "create the tables",
 		.relation = "metrics",
 		.estimate = 50000,
-		.sql =
-		"CREATE TYPE metric_partition_type AS ENUM ('VALIDATION', 'TRAINING', 'GENERIC');"
-		"CREATE SEQUENCE metrics_id_seq AS bigint;"
+		.sql = (const char *const []) {
+		"CREATE TYPE metric_partition_type AS ENUM ('VALIDATION', 'TRAINING', 'GENERIC')",
+		"CREATE SEQUENCE metrics_id_seq AS bigint",
 
 		"CREATE TABLE metrics_layout ("
-		" version text NOT NULL CONSTRAINT metrics_layout_pkey PRIMARY KEY);"
-		"COMMENT ON TABLE metrics_layout IS 'layout version of this metrics store';"
-		"INSERT INTO metrics_layout VALUES ('1.0');"
+		" version text NOT NULL CONSTRAINT metrics_layout_pkey PRIMARY KEY)",
+		"COMMENT ON TABLE metrics_layout IS 'layout version of this metrics store'",
+		"INSERT INTO metrics_layout VALUES ('1.0')",
 
 		"CREATE TABLE trials ("
 		" id integer NOT NULL CONSTRAINT trials_pkey PRIMARY KEY,"
@@ -91,16 +94,16 @@ static const LayoutStep steps_1_0[] = {
 		" smaller_is_better boolean NOT NULL DEFAULT true,"
 		" searcher_metric_value double precision,"
 		" searcher_metric_value_signed double precision"
-		") WITH (fillfactor = 70);"
-		"CREATE INDEX trials_experiment_id_metric_value ON trials (experiment_id, searcher_metric_value_signed);"
-		"CREATE INDEX trials_latest_validation_id ON trials (latest_validation_id);"
-		"COMMENT ON TABLE trials IS 'trials that report metrics';"
-		"COMMENT ON COLUMN trials.run_id IS 'current run of the trial; reports of other runs are refused';"
-		"COMMENT ON COLUMN trials.total_batches IS 'greatest number of batches among the unarchived rows';"
-		"COMMENT ON COLUMN trials.summary_metrics IS 'type, count, sum, min, max, mean and last value of each metric by group, over the unarchived rows';"
-		"COMMENT ON COLUMN trials.searcher_metric IS 'validation metric by which the best validation is chosen';"
-		"COMMENT ON COLUMN trials.searcher_metric_value IS 'searcher metric of the best validation';"
-		"COMMENT ON COLUMN trials.searcher_metric_value_signed IS 'the same, negated unless smaller is better';"
+		") WITH (fillfactor = 70)",
+		"CREATE INDEX trials_experiment_id_metric_value ON trials (experiment_id, searcher_metric_value_signed)",
+		"CREATE INDEX trials_latest_validation_id ON trials (latest_validation_id)",
+		"COMMENT ON TABLE trials IS 'trials that report metrics'",
+		"COMMENT ON COLUMN trials.run_id IS 'current run of the trial; reports of other runs are refused'",
+		"COMMENT ON COLUMN trials.total_batches IS 'greatest number of batches among the unarchived rows'",
+		"COMMENT ON COLUMN trials.summary_metrics IS 'type, count, sum, min, max, mean and last value of each metric by group, over the unarchived rows'",
+		"COMMENT ON COLUMN trials.searcher_metric IS 'validation metric by which the best validation is chosen'",
+		"COMMENT ON COLUMN trials.searcher_metric_value IS 'searcher metric of the best validation'",
+		"COMMENT ON COLUMN trials.searcher_metric_value_signed IS 'the same, negated unless smaller is better'",
 
 		"CREATE TABLE metrics_trial_state ("
 		" trial_id integer NOT NULL CONSTRAINT metrics_trial_state_pkey PRIMARY KEY"
@@ -109,24 +112,24 @@ static const LayoutStep steps_1_0[] = {
 		" rolled_back_to integer NOT NULL,"
 		" latest_validation_time timestamp with time zone,"
 		" last_rows jsonb NOT NULL"
-		") WITH (fillfactor = 70);"
-		"COMMENT ON TABLE metrics_trial_state IS 'what metrics_report() keeps to write the next summary without reading rows; computed again where it is missing';"
-		"COMMENT ON COLUMN metrics_trial_state.rolled_back_to IS 'no unarchived row of a run before run_id has more batches';"
-		"COMMENT ON COLUMN metrics_trial_state.last_rows IS 'end_time (microseconds since 2000) and id of the last row of each group';"
+		") WITH (fillfactor = 70)",
+		"COMMENT ON TABLE metrics_trial_state IS 'what metrics_report() keeps to write the next summary without reading rows; computed again where it is missing'",
+		"COMMENT ON COLUMN metrics_trial_state.rolled_back_to IS 'no unarchived row of a run before run_id has more batches'",
+		"COMMENT ON COLUMN metrics_trial_state.last_rows IS 'end_time (microseconds since 2000) and id of the last row of each group'",
 
 		"CREATE TABLE metrics_partition_kind ("
 		" partition_key text NOT NULL CONSTRAINT metrics_partition_kind_pkey PRIMARY KEY,"
 		" kind text NOT NULL,"
-		" CONSTRAINT metrics_partition_kind_kind_check CHECK (kind IN ('batch', 'time')));"
-		"COMMENT ON TABLE metrics_partition_kind IS 'how the rows of a partition key are identified: by batches, or by time';"
-		"INSERT INTO metrics_partition_kind VALUES ('TRAINING', 'batch'), ('VALIDATION', 'batch'), ('GENERIC', 'batch');"
+		" CONSTRAINT metrics_partition_kind_kind_check CHECK (kind IN ('batch', 'time')))",
+		"COMMENT ON TABLE metrics_partition_kind IS 'how the rows of a partition key are identified: by batches, or by time'",
+		"INSERT INTO metrics_partition_kind VALUES ('TRAINING', 'batch'), ('VALIDATION', 'batch'), ('GENERIC', 'batch')",
 
 		"CREATE TABLE metrics_route ("
 		" metric_group text NOT NULL CONSTRAINT metrics_route_pkey PRIMARY KEY,"
 		" partition_key text NOT NULL"
-		" CONSTRAINT metrics_route_partition_key_fkey REFERENCES metrics_partition_kind (partition_key));"
-		"COMMENT ON TABLE metrics_route IS 'partition key of a metric group; a group without a route goes to GENERIC';"
-		"INSERT INTO metrics_route VALUES ('training', 'TRAINING'), ('validation', 'VALIDATION');"
+		" CONSTRAINT metrics_route_partition_key_fkey REFERENCES metrics_partition_kind (partition_key))",
+		"COMMENT ON TABLE metrics_route IS 'partition key of a metric group; a group without a route goes to GENERIC'",
+		"INSERT INTO metrics_route VALUES ('training', 'TRAINING'), ('validation', 'VALIDATION')",
 
 		"CREATE TABLE metrics ("
 		" trial_id integer NOT NULL,"
@@ -138,8 +141,8 @@ static const LayoutStep steps_1_0[] = {
 		" id bigint NOT NULL DEFAULT nextval('metrics_id_seq'),"
 		" metric_group text,"
 		" partition_type metric_partition_type NOT NULL DEFAULT 'GENERIC'"
-		") PARTITION BY LIST (partition_type);"
-		"COMMENT ON TABLE metrics IS 'reported metrics of all trials';"
+		") PARTITION BY LIST (partition_type)",
+		"COMMENT ON TABLE metrics IS 'reported metrics of all trials'",
 
 		"CREATE TABLE raw_steps ("
 		" trial_id integer NOT NULL,"
@@ -153,8 +156,8 @@ static const LayoutStep steps_1_0[] = {
 		" partition_type metric_partition_type NOT NULL DEFAULT 'TRAINING',"
 		" CONSTRAINT custom_type_check CHECK (metric_group = 'training'),"
 		" CONSTRAINT steps_trial_id_total_batches_run_id_unique UNIQUE (trial_id, total_batches, trial_run_id),"
-		" CONSTRAINT steps_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE);"
-		"CREATE INDEX steps_archived ON raw_steps (archived);"
+		" CONSTRAINT steps_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE)",
+		"CREATE INDEX steps_archived ON raw_steps (archived)",
 
 		"CREATE TABLE raw_validations ("
 		" id bigint NOT NULL DEFAULT nextval('metrics_id_seq'),"
@@ -169,11 +172,11 @@ static const LayoutStep steps_1_0[] = {
 		" CONSTRAINT custom_type_check CHECK (metric_group = 'validation'),"
 		" CONSTRAINT validations_pkey PRIMARY KEY (id),"
 		" CONSTRAINT validations_trial_id_total_batches_run_id_unique UNIQUE (trial_id, total_batches, trial_run_id),"
-		" CONSTRAINT raw_validations_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE);"
-		"CREATE INDEX ix_validations_trial_id ON raw_validations (trial_id);"
-		"CREATE INDEX validations_archived ON raw_validations (archived);"
+		" CONSTRAINT raw_validations_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE)",
+		"CREATE INDEX ix_validations_trial_id ON raw_validations (trial_id)",
+		"CREATE INDEX validations_archived ON raw_validations (archived)",
 		"ALTER TABLE trials ADD CONSTRAINT trials_latest_validation_id_fkey"
-		" FOREIGN KEY (latest_validation_id) REFERENCES raw_validations (id) ON DELETE SET NULL;"
+		" FOREIGN KEY (latest_validation_id) REFERENCES raw_validations (id) ON DELETE SET NULL",
 
 		"CREATE TABLE generic_metrics ("
 		" trial_id integer NOT NULL,"
@@ -188,12 +191,13 @@ static const LayoutStep steps_1_0[] = {
 		" CONSTRAINT custom_type_check CHECK (metric_group <> ALL ('{validation,training,avg_metrics,validation_metrics}')),"
 		" CONSTRAINT generic_metrics_trial_id_total_batches_run_id_custom_type_uniqu"
 		" UNIQUE (trial_id, total_batches, trial_run_id, metric_group),"
-		" CONSTRAINT generic_metrics_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE);"
-		"CREATE INDEX generic_metrics_archived ON generic_metrics (archived);"
+		" CONSTRAINT generic_metrics_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE)",
+		"CREATE INDEX generic_metrics_archived ON generic_metrics (archived)",
 
-		"ALTER TABLE metrics ATTACH PARTITION generic_metrics FOR VALUES IN ('GENERIC');"
-		"ALTER TABLE metrics ATTACH PARTITION raw_validations FOR VALUES IN ('VALIDATION');"
-		"ALTER TABLE metrics ATTACH PARTITION raw_steps FOR VALUES IN ('TRAINING');"
+		"ALTER TABLE metrics ATTACH PARTITION generic_metrics FOR VALUES IN ('GENERIC')",
+		"ALTER TABLE metrics ATTACH PARTITION raw_validations FOR VALUES IN ('VALIDATION')",
+		"ALTER TABLE metrics ATTACH PARTITION raw_steps FOR VALUES IN ('TRAINING')",
+		NULL},
 	},
 	{0}
 };
@@ -264,13 +268,19 @@ attach_system_metrics(const MetricsStore *store)
 	run_sql("ALTER TABLE metrics ATTACH PARTITION system_metrics FOR VALUES IN ('PROFILING')");
 }
 
+static List *
+system_metrics_blockers(const MetricsStore *store)
+{
+	if (!OidIsValid(get_relname_relid("system_metrics", store->namespace)))
+		return NIL;
+	return list_make1(psprintf("relation %s",
+							   quote_qualified_identifier(store->schema, "system_metrics")));
+}
+
 /* 1.1: the key is text, steps are optional, and profiling has a partition. */
 static const LayoutLock locks_1_1[] = {
-	{"trials", ShareRowExclusiveLock},	/* for the new foreign key to it */
-	{"metrics", AccessExclusiveLock},
-	{"generic_metrics", AccessExclusiveLock},
-	{"raw_steps", AccessExclusiveLock},
-	{"raw_validations", AccessExclusiveLock},
+	{"trials", ShareRowExclusiveLock, false}, /* for the new foreign key to it */
+	{"metrics", AccessExclusiveLock, true},
 	{0}
 };
 
@@ -281,13 +291,14 @@ static const LayoutStep steps_1_1[] = {
 		.relation = "metrics",
 		.estimate = 10000,
 		.run = rekey_metrics,
-		.blockers = rekey_metrics_blockers
+		.blockers = rekey_metrics_blockers,
+		.obstacle = "other objects depend on the key of \"metrics\""
 	},
 	{
 		.action = "create partition system_metrics for profiling, and attach it",
 		.relation = "system_metrics",
 		.estimate = 5000,
-		.sql =
+		.sql = (const char *const []) {
 		"CREATE TABLE system_metrics ("
 		" trial_id integer NOT NULL,"
 		" end_time timestamp with time zone,"
@@ -299,19 +310,23 @@ static const LayoutStep steps_1_1[] = {
 		" partition_type text NOT NULL DEFAULT 'PROFILING',"
 		" metric_group text,"
 		" CONSTRAINT partition_type_check CHECK (partition_type = 'PROFILING'),"
-		" CONSTRAINT system_metrics_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE);"
+		" CONSTRAINT system_metrics_trial_id_fkey FOREIGN KEY (trial_id) REFERENCES trials (id) ON DELETE CASCADE)",
 		"CREATE INDEX system_metrics_trial_id_metric_group_end_time_id"
-		" ON system_metrics (trial_id, metric_group, end_time, id);",
-		.run = attach_system_metrics
+		" ON system_metrics (trial_id, metric_group, end_time, id)",
+		NULL},
+		.run = attach_system_metrics,
+		.blockers = system_metrics_blockers,
+		.obstacle = "another relation has the name of a partition to be created"
 	},
 	{
 		.action = "add kind and routes of profiling",
 		.relation = "metrics_route",
 		.estimate = 500,
-		.sql =
-		"INSERT INTO metrics_partition_kind VALUES ('PROFILING', 'time');"
+		.sql = (const char *const []) {
+		"INSERT INTO metrics_partition_kind VALUES ('PROFILING', 'time')",
 		"INSERT INTO metrics_route SELECT g, 'PROFILING'"
-		" FROM unnest('{cpu,disk,gpu,memory,network}'::text[]) g ON CONFLICT DO NOTHING;"
+		" FROM unnest('{cpu,disk,gpu,memory,network}'::text[]) g ON CONFLICT DO NOTHING",
+		NULL},
 	},
 	{0}
 };
@@ -365,10 +380,9 @@ check_blockers(const MetricsStore *store, const LayoutStep *step)
 						 (char *) lfirst(cell));
 	ereport(ERROR,
 			(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-			 errmsg("cannot upgrade the metrics store because other objects depend on the key of \"%s\"",
-					step->relation),
+			 errmsg("cannot upgrade the metrics store because %s", step->obstacle),
 			 errdetail_internal("%s", detail.data),
-			 errhint("Drop them, upgrade, and create them again; metrics_upgrade_plan() lists them, too.")));
+			 errhint("Drop or rename them, upgrade, and create them again; metrics_upgrade_plan() lists them, too.")));
 }
 
 /* Run the locks and steps of one layout; already the owner. */
@@ -378,7 +392,13 @@ run_layout(MetricsStore *store, StoreLayout target)
 	const LayoutVersion *layout = &layouts[target];
 
 	for (const LayoutLock *lock = layout->locks; lock->relation; lock++)
-		LockRelationOid(store_relation(store, lock->relation), lock->mode);
+	{
+		Oid			relid = store_relation(store, lock->relation);
+
+		LockRelationOid(relid, lock->mode);
+		if (lock->and_partitions)
+			(void) find_all_inheritors(relid, lock->mode, NULL);
+	}
 
 	/* Another session may have been faster while we waited. */
 	if (store->layout != LAYOUT_NONE)
@@ -388,10 +408,11 @@ run_layout(MetricsStore *store, StoreLayout target)
 
 	SPI_connect();
 	for (const LayoutStep *step = layout->steps; step->action; step++)
-	{
 		check_blockers(store, step);
-		if (step->sql)
-			run_sql("%s", step->sql);
+	for (const LayoutStep *step = layout->steps; step->action; step++)
+	{
+		for (const char *const *sql = step->sql; sql && *sql; sql++)
+			run_sql("%s", *sql);
 		if (step->run)
 			step->run(store);
 	}
@@ -483,15 +504,28 @@ metrics_upgrade_plan(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	MetricsStore store;
 	int			number = 0;
+	int			save_nestlevel;
 
 	InitMaterializedSRF(fcinfo, 0);
 	store_open(fcinfo, AccessShareLock, &store);
 	SPI_connect();
+	/* It reads the catalogs with all their types: no operators but core's. */
+	save_nestlevel = NewGUCNestLevel();
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 	for (StoreLayout layout = store.layout + 1; layout <= LAYOUT_NEWEST; layout++)
 	{
 		for (const LayoutLock *lock = layouts[layout].locks; lock->relation; lock++)
-			put_plan_row(rsinfo, ++number, layout, "lock", lock->relation,
-						 GetLockmodeName(DEFAULT_LOCKMETHOD, lock->mode), 0);
+		{
+			Oid			relid = store_relation(&store, lock->relation);
+			List	   *relids = lock->and_partitions ?
+				find_all_inheritors(relid, AccessShareLock, NULL) : list_make1_oid(relid);
+			ListCell   *cell;
+
+			foreach(cell, relids)
+				put_plan_row(rsinfo, ++number, layout, "lock", get_rel_name(lfirst_oid(cell)),
+							 GetLockmodeName(DEFAULT_LOCKMETHOD, lock->mode), 0);
+		}
 		for (const LayoutStep *step = layouts[layout].steps; step->action; step++)
 		{
 			List	   *blockers = step->blockers ? step->blockers(&store) : NIL;
@@ -499,13 +533,13 @@ metrics_upgrade_plan(PG_FUNCTION_ARGS)
 
 			foreach(cell, blockers)
 				put_plan_row(rsinfo, ++number, layout,
-							 psprintf("refused: drop first, create again afterwards: %s",
-									  (char *) lfirst(cell)),
+							 psprintf("refused: drop or rename first: %s", (char *) lfirst(cell)),
 							 step->relation, NULL, -1);
 			put_plan_row(rsinfo, ++number, layout, step->action, step->relation,
 						 NULL, step->estimate);
 		}
 	}
+	AtEOXact_GUC(false, save_nestlevel);
 	SPI_finish();
 	return (Datum) 0;
 }

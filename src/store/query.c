@@ -87,7 +87,7 @@ query_text(const MetricsStore *store, const StoreQuery *query, const char *keys)
 		const char *value;
 	}			fillings[] = {
 		{"@store@", quote_identifier(store->schema)},
-		{"@extension@", quote_identifier(get_namespace_name(get_rel_namespace(store->registry)))},
+		{"@extension@", quote_identifier(store->extension_schema)},
 		{"@keys@", keys},
 	};
 	StringInfoData buf;
@@ -167,6 +167,20 @@ store_execute(const MetricsStore *store, const StoreQuery *query,
 	return SPI_processed;
 }
 
+/* The same as of a snapshot, for more than one query to see the same. */
+uint64
+store_execute_at(const MetricsStore *store, const StoreQuery *query, const char *keys,
+				 Datum *values, Snapshot snapshot)
+{
+	int			rc = SPI_execute_snapshot(store_plan(store, query, keys), values, NULL,
+										  snapshot, InvalidSnapshot, false, true, 0);
+
+	if (rc < 0)
+		elog(ERROR, "could not execute \"%s\": %s", query->sql,
+			 SPI_result_code_string(rc));
+	return SPI_processed;
+}
+
 /*
  * Run a query and call back for each of its rows, without holding more than a
  * few of them.  The callback runs in a memory context that is reset after
@@ -237,9 +251,9 @@ store_column(int column, bool *isnull)
 }
 
 static const StoreQuery keys_of_kind_query = {
-	"SELECT pg_catalog.string_agg(pg_catalog.quote_literal(partition_key), ', ' ORDER BY partition_key)"
+	"SELECT pg_catalog.string_agg(pg_catalog.quote_literal(partition_key) || $2, ', ' ORDER BY partition_key)"
 	" FROM @store@.metrics_partition_kind WHERE kind = $1",
-	.reader = true, .nargs = 1, .argtypes = {TEXTOID}
+	.reader = true, .nargs = 2, .argtypes = {TEXTOID, TEXTOID}
 };
 
 /*
@@ -249,11 +263,12 @@ static const StoreQuery keys_of_kind_query = {
 const char *
 store_keys_of_kind(const MetricsStore *store, const char *kind)
 {
-	Datum		values[] = {CStringGetTextDatum(kind)};
+	const char *cast = store_key_cast(store);
+	Datum		values[] = {CStringGetTextDatum(kind), CStringGetTextDatum(cast)};
 	bool		isnull;
 	Datum		keys;
 
 	store_execute(store, &keys_of_kind_query, NULL, values, NULL);
 	keys = store_column(1, &isnull);
-	return isnull ? "NULL" : TextDatumGetCString(keys);
+	return isnull ? psprintf("NULL%s", cast) : TextDatumGetCString(keys);
 }

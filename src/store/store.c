@@ -26,6 +26,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "args.h"
 #include "compat.h"
 #include "sql.h"
 #include "store/store.h"
@@ -93,12 +94,18 @@ registry_relation(FunctionCallInfo fcinfo)
 	Oid			registry = get_relname_relid("metrics_store",
 											 get_func_namespace(fcinfo->flinfo->fn_oid));
 
-	if (!OidIsValid(registry))
+	/*
+	 * Locked until the end of the transaction, so that DROP EXTENSION waits
+	 * for us: the functions that run must not be dropped under them.
+	 */
+	if (OidIsValid(registry))
+		LockRelationOid(registry, AccessShareLock);
+	if (!OidIsValid(registry) ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(registry)))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("the schema of function \"%s\" has no table \"metrics_store\"",
-						get_func_name(fcinfo->flinfo->fn_oid)),
-				 errhint("The objects of an extension belong together: move it back, or create the extension again.")));
+				 errmsg("extension \"metrics_ext\" has no table \"metrics_store\" beside its functions"),
+				 errhint("It was dropped meanwhile, or taken apart: create the extension again.")));
 	return registry;
 }
 
@@ -112,16 +119,15 @@ store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 	Datum		relid;
 
 	store->registry = registry_relation(fcinfo);
+	store->extension_schema = get_namespace_name(get_rel_namespace(store->registry));
 	store->layout = LAYOUT_NONE;
 	if (!read_latest_value(store->registry, NULL, &relid))
 		return false;
 
 	store->metrics = DatumGetObjectId(relid);
 	store->namespace = get_rel_namespace(store->metrics);
-	if (!OidIsValid(store->namespace))
-		return false;
-	store->schema = get_namespace_name(store->namespace);
-	return true;
+	store->schema = OidIsValid(store->namespace) ? get_namespace_name(store->namespace) : NULL;
+	return store->schema != NULL;
 }
 
 /*
@@ -183,6 +189,7 @@ store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 	{
 		*store = last_opened;
 		store->schema = get_namespace_name(store->namespace);
+		store->extension_schema = get_namespace_name(get_rel_namespace(registry));
 	}
 	else
 	{
@@ -195,14 +202,21 @@ store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 					 errhint("Call metrics_create_store() first.")));
 	}
 
-	LockRelationOid(store_relation(store, "trials"), lockmode);
-	LockRelationOid(store->metrics, lockmode);
+	if (store->schema != NULL)
+	{
+		LockRelationOid(store_relation(store, "trials"), lockmode);
+		LockRelationOid(store->metrics, lockmode);
+	}
 	if (!last_opened_valid)
 	{
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(store->metrics)))
+		/* It may have been dropped, moved or renamed while we waited. */
+		store->namespace = get_rel_namespace(store->metrics);
+		store->schema = OidIsValid(store->namespace) ? get_namespace_name(store->namespace) : NULL;
+		if (store->schema == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_TABLE),
-					 errmsg("the metrics store was dropped while we waited for it")));
+					 errmsg("the metrics store was dropped while we waited for it"),
+					 errhint("Call metrics_create_store() to make another.")));
 
 		/* What comes in while we look makes it invalid again. */
 		last_opened = *store;
@@ -265,6 +279,15 @@ store_read_layout(const MetricsStore *store)
 	return layout_by_name(TextDatumGetCString(layout));
 }
 
+/* What makes a literal one of the key's type, so that no operator is looked for. */
+const char *
+store_key_cast(const MetricsStore *store)
+{
+	if (store->layout < LAYOUT_1_1)
+		return psprintf("::%s.metric_partition_type", quote_identifier(store->schema));
+	return "::text";
+}
+
 /* The partition key that a metric group is routed to, and of which kind it is. */
 void
 store_route(const MetricsStore *store, const char *group, StoreRoute *route)
@@ -282,10 +305,7 @@ store_route(const MetricsStore *store, const char *group, StoreRoute *route)
 				 errhint("Insert it again, with kind \"batch\" or \"time\".")));
 	route->by_time = strcmp(TextDatumGetCString(value), "time") == 0;
 
-	route->literal = quote_literal_cstr(route->key);
-	if (store->layout < LAYOUT_1_1)
-		route->literal = psprintf("%s::%s.metric_partition_type", route->literal,
-								  quote_identifier(store->schema));
+	route->literal = psprintf("%s%s", quote_literal_cstr(route->key), store_key_cast(store));
 }
 
 /* The version of the extension as installed in this database. */
@@ -343,11 +363,14 @@ register_store(const MetricsStore *store)
 Datum
 metrics_create_store(PG_FUNCTION_ARGS)
 {
-	char	   *schema = NameStr(*PG_GETARG_NAME(0));
+	static const char *const names[] = {"schema"};
+	char	   *schema;
 	MetricsStore store;
 	AclResult	aclresult = metrics_database_aclcheck(ACL_CREATE);
 	Oid			owner = GetUserId();
 
+	check_not_null(fcinfo, names, lengthof(names));
+	schema = NameStr(*PG_GETARG_NAME(0));
 	PreventCommandIfReadOnly("metrics_create_store()");
 	if (aclresult != ACLCHECK_OK)
 		aclcheck_error(aclresult, OBJECT_DATABASE, get_database_name(MyDatabaseId));
@@ -417,12 +440,17 @@ metrics_upgrade_store(PG_FUNCTION_ARGS)
 Datum
 metrics_grant(PG_FUNCTION_ARGS)
 {
-	const char *role = quote_identifier(NameStr(*PG_GETARG_NAME(0)));
-	char	   *access = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	bool		writer = strcmp(access, "writer") == 0;
+	static const char *const names[] = {"role", "access"};
+	const char *role;
+	char	   *access;
+	bool		writer;
 	MetricsStore store;
 	const char *schema;
 
+	check_not_null(fcinfo, names, lengthof(names));
+	role = quote_identifier(NameStr(*PG_GETARG_NAME(0)));
+	access = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	writer = strcmp(access, "writer") == 0;
 	if (!writer && strcmp(access, "reader") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

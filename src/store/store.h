@@ -13,6 +13,7 @@
 #include "access/tupdesc.h"
 #include "fmgr.h"
 #include "storage/lockdefs.h"
+#include "utils/snapshot.h"
 
 /* The layouts that a store can have, oldest first; see layout.c. */
 typedef enum StoreLayout
@@ -32,6 +33,7 @@ typedef struct MetricsStore
 	Oid			registry;		/* the extension's table metrics_store */
 	StoreLayout layout;
 	const char *schema;			/* name of the namespace, not quoted */
+	const char *extension_schema;	/* of our functions, likewise */
 } MetricsStore;
 
 /* Where a metric group goes. */
@@ -50,6 +52,7 @@ extern Oid	store_relation(const MetricsStore *store, const char *relname);
 extern Oid	store_owner(const MetricsStore *store);
 extern void store_check_owner(const MetricsStore *store);
 extern StoreLayout store_read_layout(const MetricsStore *store);
+extern const char *store_key_cast(const MetricsStore *store);
 extern void store_route(const MetricsStore *store, const char *group, StoreRoute *route);
 
 /* layout.c */
@@ -84,6 +87,8 @@ extern StorePlan store_plan(const MetricsStore *store, const StoreQuery *query,
 							const char *keys);
 extern uint64 store_execute(const MetricsStore *store, const StoreQuery *query,
 							const char *keys, Datum *values, const char *nulls);
+extern uint64 store_execute_at(const MetricsStore *store, const StoreQuery *query,
+							   const char *keys, Datum *values, Snapshot snapshot);
 extern void store_for_each(const MetricsStore *store, const StoreQuery *query,
 						   const char *keys, Datum *values, const char *nulls,
 						   StoreRowCallback callback, void *arg);
