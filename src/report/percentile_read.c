@@ -9,7 +9,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "report/report.h"
+#include "args.h"
 #include "report/trial.h"
 
 PG_FUNCTION_INFO_V1(metrics_percentiles_read);
@@ -29,7 +29,7 @@ PG_FUNCTION_INFO_V1(metrics_percentiles_read);
 	"SELECT pg_catalog.date_bin($6, m.end_time, " BUCKET_ORIGIN ") AS bucket, "
 
 #define WHERE_ROWS \
-	" WHERE m.metric_group = $1 AND NOT m.archived AND m.partition_type = @keys@" \
+	" WHERE m.metric_group = $1 AND NOT m.archived AND m.partition_type OPERATOR(pg_catalog.=) @keys@" \
 	" AND ($3 IS NULL OR m.trial_id = $3)" \
 	" AND ($4 IS NULL OR m.end_time >= $4) AND ($5 IS NULL OR m.end_time < $5)"
 
@@ -73,6 +73,7 @@ check_bucket(const Interval *bucket)
 Datum
 metrics_percentiles_read(PG_FUNCTION_ARGS)
 {
+	static const char *const names[] = {"metric_group", "metric_name"};
 	MetricsStore store;
 	StoreRoute	route;
 	const char *group;
@@ -85,8 +86,7 @@ metrics_percentiles_read(PG_FUNCTION_ARGS)
 		if (PG_ARGISNULL(i))
 			nulls[i] = 'n';
 	}
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-		report_null_argument(PG_ARGISNULL(0) ? "metric_group" : "metric_name");
+	check_not_null(fcinfo, names, lengthof(names));
 	if (!PG_ARGISNULL(5))
 		check_bucket(PG_GETARG_INTERVAL_P(5));
 
