@@ -331,9 +331,14 @@ static const LayoutStep steps_1_1[] = {
 	{0}
 };
 
+/* For a version that changes nothing in the store. */
+static const LayoutLock no_locks[] = {{0}};
+static const LayoutStep no_steps[] = {{0}};
+
 static const LayoutVersion layouts[] = {
-	[LAYOUT_1_0] = {"1.0", (const LayoutLock[]) {{0}}, steps_1_0},
+	[LAYOUT_1_0] = {"1.0", no_locks, steps_1_0},
 	[LAYOUT_1_1] = {"1.1", locks_1_1, steps_1_1},
+	[LAYOUT_1_2] = {"1.2", no_locks, no_steps},
 };
 
 /* The name of a layout; the version of the extension that brought it. */

@@ -21,9 +21,10 @@ typedef enum StoreLayout
 	LAYOUT_NONE = -1,			/* not created yet */
 	LAYOUT_1_0,
 	LAYOUT_1_1,
+	LAYOUT_1_2,
 } StoreLayout;
 
-#define LAYOUT_NEWEST LAYOUT_1_1
+#define LAYOUT_NEWEST LAYOUT_1_2
 
 typedef struct MetricsStore
 {
