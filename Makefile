@@ -28,8 +28,8 @@ include $(PGXS)
 
 $(OBJS): $(wildcard src/*.h src/*/*.h)
 
-# Loops over a batch of values, as in PostgreSQL's checksums.
-src/percentile/sketch.o: override CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
+# Loops over batches of values and of counts, as in PostgreSQL's checksums.
+src/percentile/sketch.o src/percentile/sketch_codec.o: override CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # The regression drivers do not make their own output folders.
 installcheck: | test/output test/isolation/output

@@ -208,8 +208,9 @@ AssertCheckSketch(const Sketch *sketch)
 #define AssertCheckSketch(sketch) ((void) 0)
 #endif
 
-static void
-collapse(Sketch *sketch)
+/* Collapse as often as it takes. */
+void
+sketch_collapse(Sketch *sketch)
 {
 	while (sketch->negative.nbuckets > SKETCH_MAX_BUCKETS || sketch->positive.nbuckets > SKETCH_MAX_BUCKETS)
 	{
@@ -354,7 +355,7 @@ sketch_add(Sketch *sketch, double *values, int n)
 		add_side(sketch, &sketch->negative, values, n);
 	else
 		add_both_sides(sketch, values, n);
-	collapse(sketch);
+	sketch_collapse(sketch);
 	AssertCheckSketch(sketch);
 	return true;
 }
@@ -392,7 +393,7 @@ sketch_add_weighted(Sketch *sketch, double value, int64 weight)
 		else
 			sketch_store_add(value < 0 ? &sketch->negative : &sketch->positive,
 							 sketch_grid_index(sketch->grid, sketch->level, value), weight);
-		collapse(sketch);
+		sketch_collapse(sketch);
 	}
 	AssertCheckSketch(sketch);
 	return true;
@@ -423,18 +424,12 @@ sketch_count_only(Sketch *sketch, double value, int step)
 		sketch_store_remove(store, sketch_grid_index(sketch->grid, 0, value));
 }
 
-/*
- * Add what another sketch of the same relative error holds; that one stays as
- * it is.  Returns false as sketch_add() does.
- */
+/* Add all but the buckets of another sketch; false as in sketch_add(). */
 bool
-sketch_merge(Sketch *sketch, const Sketch *other)
+sketch_merge_parts(Sketch *sketch, const Sketch *other)
 {
 	int64		count;
-	int			shift;
 
-	Assert(sketch->relative_error == other->relative_error);
-	AssertCheckSketch(sketch);
 	if (pg_add_s64_overflow(sketch->count, other->count, &count))
 		return false;
 	sketch->count = count;
@@ -445,7 +440,22 @@ sketch_merge(Sketch *sketch, const Sketch *other)
 	sketch->min = Min(sketch->min, other->min);
 	sketch->max = Max(sketch->max, other->max);
 	sketch_moments_add(&sketch->moments, &other->moments);
+	return true;
+}
 
+/*
+ * Add what another sketch of the same relative error holds; that one stays as
+ * it is.  Returns false as sketch_add() does.
+ */
+bool
+sketch_merge(Sketch *sketch, const Sketch *other)
+{
+	int			shift;
+
+	Assert(sketch->relative_error == other->relative_error);
+	AssertCheckSketch(sketch);
+	if (!sketch_merge_parts(sketch, other))
+		return false;
 	while (sketch->level < other->level)
 	{
 		sketch_store_halve(&sketch->negative);
@@ -455,7 +465,7 @@ sketch_merge(Sketch *sketch, const Sketch *other)
 	shift = sketch->level - other->level;
 	sketch_store_merge(&sketch->negative, &other->negative, shift);
 	sketch_store_merge(&sketch->positive, &other->positive, shift);
-	collapse(sketch);
+	sketch_collapse(sketch);
 	AssertCheckSketch(sketch);
 	return true;
 }

@@ -18,7 +18,7 @@
 #define SKETCH_MAX_BUCKETS 2048
 
 /* Values that sketch_add() takes at a time. */
-#define SKETCH_BATCH 128
+#define SKETCH_BATCH 64
 
 #define SKETCH_MIN_ERROR 0.001
 #define SKETCH_MAX_ERROR 0.1
@@ -110,6 +110,7 @@ typedef struct SketchStore
 	SketchBucket *buckets;		/* ordered form, or NULL */
 } SketchStore;
 
+extern bool sketch_store_reserve(SketchStore *store, int32 low, int32 high);
 extern void sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low, int32 high);
 extern void sketch_store_add(SketchStore *store, int32 index, int64 count);
 extern void sketch_store_remove(SketchStore *store, int32 index);
@@ -158,6 +159,8 @@ extern bool sketch_add(Sketch *sketch, double *values, int n);
 extern bool sketch_add_weighted(Sketch *sketch, double value, int64 weight);
 extern void sketch_count_only(Sketch *sketch, double value, int step);
 extern bool sketch_merge(Sketch *sketch, const Sketch *other);
+extern bool sketch_merge_parts(Sketch *sketch, const Sketch *other);
+extern void sketch_collapse(Sketch *sketch);
 extern void sketch_free(Sketch *sketch);
 extern int64 sketch_finite_count(const Sketch *sketch);
 extern int	sketch_scale(double min, double max);
@@ -189,9 +192,19 @@ extern void sketch_ranges(const Sketch *sketch, SketchRange *ranges);
 
 /* sketch_codec.c, sketch_text.c: the stored form and text */
 
+typedef enum SketchOutcome
+{
+	SKETCH_MERGED,
+	SKETCH_DIFFERS,				/* in the declared relative error */
+	SKETCH_OVERFLOWS,
+	SKETCH_MALFORMED
+} SketchOutcome;
+
 extern size_t sketch_encoded_size(const Sketch *sketch);
 extern size_t sketch_encode(const Sketch *sketch, unsigned char *out);
 extern const char *sketch_decode(Sketch *sketch, const unsigned char *data, size_t length);
+extern SketchOutcome sketch_merge_encoded(Sketch *sketch, const unsigned char *data, size_t length,
+										 double *relative_error, const char **problem);
 extern const char *sketch_parse(Sketch *sketch, const char *text);
 extern char *sketch_print(const Sketch *sketch);
 extern const char *sketch_check(Sketch *sketch);

@@ -233,7 +233,7 @@ metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
 	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
-	Sketch		sketch;
+	bytea	   *bytes;
 
 	if (PG_ARGISNULL(1))
 	{
@@ -241,15 +241,18 @@ metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 			PG_RETURN_NULL();
 		PG_RETURN_POINTER(state);
 	}
-	PG_GETARG_SKETCH(&sketch, 1);
+	bytes = PG_GETARG_BYTEA_PP(1);
 	if (state == NULL)
+	{
+		Sketch		sketch;
+
+		sketch_from_bytes(&sketch, bytes);
 		state = make_state(context, sketch.relative_error);
-	sketch_require_same_error(state->relative_error, sketch.relative_error);
+		sketch_free(&sketch);
+	}
 	caller = MemoryContextSwitchTo(context);
-	if (!sketch_merge(get_sketch(state, context), &sketch))
-		sketch_count_overflow();
+	sketch_merge_bytes(get_sketch(state, context), bytes);
 	MemoryContextSwitchTo(caller);
-	sketch_free(&sketch);
 	PG_RETURN_POINTER(state);
 }
 

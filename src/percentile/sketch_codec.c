@@ -24,12 +24,15 @@
  *
  * A number is at most 2^63 - 1, written in groups of 7 bits, the lowest first,
  * one a byte, the top bit of a byte set if another follows; as short as
- * possible.  A bucket is the number 2 * (count - 1) + skip, which is below
- * 2^64.  If skip is 1, a number follows that is one less than the buckets left
- * out since the one before; at first, since bucket 0 inclusive.  Which values
- * are in which bucket: sketch_grid.c.
+ * possible.  The buckets of a sign, if there are any, begin with the number of
+ * the first occupied one.  Then follow, up to the last occupied one, the counts,
+ * where 0 stands for a bucket that is not occupied; but only one or two zeros
+ * follow each other, and after two there is a number: how many more buckets
+ * are not occupied.  Which values are in which bucket: sketch_grid.c.
  *
  * Equal content is equal bytes, since there is one way to write each part.
+ * Counts one after another, nearly all in a byte, can be read without a branch
+ * that depends on them; that makes merging fast.
  */
 #include "postgres.h"
 
@@ -42,10 +45,13 @@
 
 #define VERSION 1
 #define FIXED_BYTES 10
-#define MAX_NUMBER_BYTES 10
-#define MAX_GAP_BYTES 3
+#define MAX_NUMBER_BYTES 9
+#define MAX_INDEX_BYTES 3
+#define MAX_BUCKET_BYTES (MAX_NUMBER_BYTES + 2 + MAX_INDEX_BYTES)
 #define NUMBERS 7
 #define DOUBLES 4
+
+#define EACH_TOP_BIT UINT64CONST(0x8080808080808080)
 
 /* What sums may differ by from what extremes and counts allow. */
 #define SUM_TOLERANCE 1e-9
@@ -78,15 +84,23 @@ put_buckets(unsigned char *out, const SketchStore *store)
 {
 	SketchBucket bucket;
 	int32		cursor = 0;
-	int32		expected = 0;
+	int32		expected = -1;
 
 	while (sketch_store_next(store, &cursor, &bucket))
 	{
-		bool		skip = bucket.index > expected;
+		int32		gap = bucket.index - expected;
 
-		out = put_number(out, (uint64) (bucket.count - 1) * 2 + skip);
-		if (skip)
-			out = put_number(out, bucket.index - expected - 1);
+		if (expected < 0)
+			out = put_number(out, bucket.index);
+		else if (gap == 1)
+			*out++ = 0;
+		else if (gap > 1)
+		{
+			*out++ = 0;
+			*out++ = 0;
+			out = put_number(out, gap - 2);
+		}
+		out = put_number(out, bucket.count);
 		expected = bucket.index + 1;
 	}
 	return out;
@@ -96,8 +110,8 @@ put_buckets(unsigned char *out, const SketchStore *store)
 size_t
 sketch_encoded_size(const Sketch *sketch)
 {
-	return FIXED_BYTES + NUMBERS * MAX_NUMBER_BYTES + DOUBLES * sizeof(double) +
-		(sketch->negative.nbuckets + sketch->positive.nbuckets) * (MAX_NUMBER_BYTES + MAX_GAP_BYTES);
+	return FIXED_BYTES + NUMBERS * MAX_NUMBER_BYTES + DOUBLES * sizeof(double) + 2 * MAX_INDEX_BYTES +
+		(sketch->negative.nbuckets + sketch->positive.nbuckets) * MAX_BUCKET_BYTES;
 }
 
 /* Write the stored form; returns its size. */
@@ -137,35 +151,40 @@ typedef struct Input
 	const unsigned char *end;
 } Input;
 
-static bool
-get_raw_number(Input *input, uint64 *number)
+/* Read a number; returns where it ends, or NULL if it is malformed. */
+static const unsigned char *
+get_number_at(const unsigned char *at, const unsigned char *end, int64 *number)
 {
-	*number = 0;
+	uint64		result = 0;
+
 	for (int shift = 0; shift < MAX_NUMBER_BYTES * 7; shift += 7)
 	{
 		unsigned char byte;
 
-		if (input->at == input->end)
-			return false;
-		byte = *input->at++;
-		/* the tenth byte has room for one bit; a last byte of 0 is too long */
-		if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0))
-			return false;
-		*number |= (uint64) (byte & 0x7f) << shift;
+		if (at == end)
+			return NULL;
+		byte = *at++;
+		/* a last byte of 0 makes it too long */
+		if (shift > 0 && byte == 0)
+			return NULL;
+		result |= (uint64) (byte & 0x7f) << shift;
 		if (byte < 0x80)
-			return true;
+		{
+			*number = (int64) result;
+			return at;
+		}
 	}
-	return false;
+	return NULL;
 }
 
 static bool
 get_number(Input *input, int64 *number)
 {
-	uint64		raw;
+	const unsigned char *at = get_number_at(input->at, input->end, number);
 
-	if (!get_raw_number(input, &raw) || raw > PG_INT64_MAX)
+	if (at == NULL)
 		return false;
-	*number = (int64) raw;
+	input->at = at;
 	return true;
 }
 
@@ -183,43 +202,93 @@ get_double(Input *input, double *value)
 	return true;
 }
 
-/* Each bucket takes a byte at least, so that memory is bounded by the input. */
+/* Outermost buckets of a side, and its count; of an empty side nbuckets is 0. */
+typedef struct Side
+{
+	int64		nbuckets;
+	int32		first;
+	int32		last;
+	int64		count;
+} Side;
+
+/*
+ * Read buckets into the ordered form.  Each takes a byte at least, so that
+ * memory is bounded by the input.
+ */
 static const char *
 get_buckets(Input *input, SketchStore *store, int64 n, int32 max_index)
 {
-	int64		expected = 0;
+	int64		index;
+	int64		gap;
+	int64		count;
 
-	if (n > SKETCH_MAX_BUCKETS)
-		return "too many buckets";
-	if (n > input->end - input->at)
-		return "truncated";
 	if (n == 0)
 		return NULL;
 	store->capacity = (int) n;
 	store->buckets = palloc(sizeof(SketchBucket) * n);
-	for (int64 i = 0; i < n; i++)
+	if (!get_number(input, &index))
+		return "malformed bucket";
+	while (store->nbuckets < n)
 	{
-		uint64		token;
-		int64		gap = 0;
-
-		if (!get_raw_number(input, &token))
+		if (!get_number(input, &count))
 			return "malformed bucket";
-		if (token & 1)
+		if (count == 0 && store->nbuckets > 0)
 		{
-			if (!get_number(input, &gap) || gap > max_index)
+			index++;
+			if (!get_number(input, &count))
 				return "malformed bucket";
-			gap++;
+			if (count == 0)
+			{
+				index++;
+				if (!get_number(input, &gap) || gap > max_index || !get_number(input, &count))
+					return "malformed bucket";
+				index += gap;
+			}
 		}
-		expected += gap;
-		if (expected > max_index)
-			return "bucket out of range";
-		/* the greatest token would give 2^63 */
-		if (token >> 1 == PG_INT64_MAX)
-			return "count out of range";
-		store->buckets[store->nbuckets].index = (int32) expected++;
-		store->buckets[store->nbuckets++].count = (int64) (token >> 1) + 1;
+		if (count == 0 || index > max_index)
+			return "malformed bucket";
+		store->buckets[store->nbuckets].index = (int32) index++;
+		store->buckets[store->nbuckets++].count = count;
 	}
 	return NULL;
+}
+
+/*
+ * Read all but the buckets, and how many there are of either sign.  Trusts
+ * nothing, but that the parts agree is for later.
+ */
+static const char *
+get_header(Input *input, Sketch *sketch, int64 *nnegative, int64 *npositive)
+{
+	int			level;
+	double		relative_error;
+
+	memset(sketch, 0, sizeof(Sketch));
+	if (input->end - input->at < FIXED_BYTES)
+		return "truncated";
+	if (*input->at++ != VERSION)
+		return "unknown version";
+	level = *input->at++;
+	if (!get_double(input, &relative_error) || !sketch_error_is_valid(relative_error))
+		return "relative error out of range";
+	sketch_init(sketch, relative_error);
+	if (level > sketch_grid_max_level(sketch->grid))
+		return "level out of range";
+	sketch->level = level;
+	if (!get_number(input, &sketch->count) || !get_number(input, &sketch->nan) ||
+		!get_number(input, &sketch->negative_infinity) || !get_number(input, &sketch->positive_infinity) ||
+		!get_number(input, &sketch->zero) ||
+		!get_number(input, nnegative) || !get_number(input, npositive))
+		return "malformed count";
+	if (*nnegative > SKETCH_MAX_BUCKETS || *npositive > SKETCH_MAX_BUCKETS)
+		return "too many buckets";
+	if (sketch->zero > 0 || *nnegative > 0 || *npositive > 0)
+	{
+		if (!get_double(input, &sketch->min) || !get_double(input, &sketch->max) ||
+			!get_double(input, &sketch->moments.sum) || !get_double(input, &sketch->moments.squares))
+			return "truncated";
+	}
+	return *nnegative + *npositive > input->end - input->at ? "truncated" : NULL;
 }
 
 /*
@@ -233,36 +302,15 @@ sketch_decode(Sketch *sketch, const unsigned char *data, size_t length)
 	Input		input = {data, data + length};
 	int64		nnegative;
 	int64		npositive;
-	int			level;
-	double		relative_error;
-	const char *problem;
+	int32		max_index;
+	const char *problem = get_header(&input, sketch, &nnegative, &npositive);
 
-	memset(sketch, 0, sizeof(Sketch));
-	if (length < FIXED_BYTES)
-		return "truncated";
-	if (*input.at++ != VERSION)
-		return "unknown version";
-	level = *input.at++;
-	if (!get_double(&input, &relative_error) || !sketch_error_is_valid(relative_error))
-		return "relative error out of range";
-	sketch_init(sketch, relative_error);
-	if (level > sketch_grid_max_level(sketch->grid))
-		return "level out of range";
-	sketch->level = level;
-	if (!get_number(&input, &sketch->count) || !get_number(&input, &sketch->nan) ||
-		!get_number(&input, &sketch->negative_infinity) || !get_number(&input, &sketch->positive_infinity) ||
-		!get_number(&input, &sketch->zero) ||
-		!get_number(&input, &nnegative) || !get_number(&input, &npositive))
-		return "malformed count";
-	if (sketch->zero > 0 || nnegative > 0 || npositive > 0)
-	{
-		if (!get_double(&input, &sketch->min) || !get_double(&input, &sketch->max) ||
-			!get_double(&input, &sketch->moments.sum) || !get_double(&input, &sketch->moments.squares))
-			return "truncated";
-	}
-	problem = get_buckets(&input, &sketch->negative, nnegative, sketch_grid_max_index(sketch->grid, level));
+	if (problem != NULL)
+		return problem;
+	max_index = sketch_grid_max_index(sketch->grid, sketch->level);
+	problem = get_buckets(&input, &sketch->negative, nnegative, max_index);
 	if (problem == NULL)
-		problem = get_buckets(&input, &sketch->positive, npositive, sketch_grid_max_index(sketch->grid, level));
+		problem = get_buckets(&input, &sketch->positive, npositive, max_index);
 	if (problem != NULL)
 		return problem;
 	if (input.at != input.end)
@@ -270,30 +318,36 @@ sketch_decode(Sketch *sketch, const unsigned char *data, size_t length)
 	return sketch_check(sketch);
 }
 
+/* Returns false if the sum of the counts is out of range. */
 static bool
-add_counts(const SketchStore *store, int64 *sum)
+get_side(const SketchStore *store, Side *side)
 {
+	side->nbuckets = store->nbuckets;
+	side->count = 0;
+	if (store->nbuckets == 0)
+		return true;
+	side->first = store->buckets[0].index;
+	side->last = store->buckets[store->nbuckets - 1].index;
 	for (int i = 0; i < store->nbuckets; i++)
 	{
-		if (pg_add_s64_overflow(*sum, store->buckets[i].count, sum))
+		if (pg_add_s64_overflow(side->count, store->buckets[i].count, &side->count))
 			return false;
 	}
 	return true;
 }
 
-/* Is an extreme, that of the given buckets, what they say? */
+/* Is an extreme, with the given sign or beyond zero, what the buckets say? */
 static bool
-agrees(const Sketch *sketch, double extreme, const SketchStore *outer, int32 outer_bucket,
-	   int sign, const SketchStore *inner, int32 inner_bucket)
+agrees(const Sketch *sketch, double extreme, int sign, const Side *outer, const Side *inner)
 {
 	if (outer->nbuckets > 0)
 		return sign * extreme > 0 &&
-			sketch_grid_index(sketch->grid, sketch->level, extreme) == outer->buckets[outer_bucket].index;
+			sketch_grid_index(sketch->grid, sketch->level, extreme) == outer->last;
 	/* -0 is not a way to write it */
 	if (sketch->zero > 0)
 		return extreme == 0 && !signbit(extreme);
 	return sign * extreme < 0 &&
-		sketch_grid_index(sketch->grid, sketch->level, extreme) == inner->buckets[inner_bucket].index;
+		sketch_grid_index(sketch->grid, sketch->level, extreme) == inner->first;
 }
 
 static const char *
@@ -326,6 +380,27 @@ check_moments(Sketch *sketch)
 	return NULL;
 }
 
+/* Do the parts agree?  Completes the moments. */
+static const char *
+check_parts(Sketch *sketch, const Side *negative, const Side *positive)
+{
+	int64		sum = sketch->nan;
+
+	if (pg_add_s64_overflow(sum, sketch->negative_infinity, &sum) ||
+		pg_add_s64_overflow(sum, sketch->positive_infinity, &sum) ||
+		pg_add_s64_overflow(sum, sketch->zero, &sum) ||
+		pg_add_s64_overflow(sum, negative->count, &sum) ||
+		pg_add_s64_overflow(sum, positive->count, &sum) || sum != sketch->count)
+		return "counts do not add up";
+	if (sketch_finite_count(sketch) == 0)
+		return isinf(sketch->min) ? NULL : "extremes of no values";
+	if (!isfinite(sketch->min) || !isfinite(sketch->max) || sketch->min > sketch->max ||
+		!agrees(sketch, sketch->min, -1, negative, positive) ||
+		!agrees(sketch, sketch->max, 1, positive, negative))
+		return "extremes do not agree with the buckets";
+	return check_moments(sketch);
+}
+
 /*
  * Do the parts of a sketch agree?  For what was read, with the buckets in order
  * and within their range.  Completes the moments.  Returns NULL or the problem.
@@ -333,20 +408,165 @@ check_moments(Sketch *sketch)
 const char *
 sketch_check(Sketch *sketch)
 {
-	const SketchStore *negative = &sketch->negative;
-	const SketchStore *positive = &sketch->positive;
-	int64		sum = sketch->nan;
+	Side		negative;
+	Side		positive;
 
-	if (pg_add_s64_overflow(sum, sketch->negative_infinity, &sum) ||
-		pg_add_s64_overflow(sum, sketch->positive_infinity, &sum) ||
-		pg_add_s64_overflow(sum, sketch->zero, &sum) ||
-		!add_counts(negative, &sum) || !add_counts(positive, &sum) || sum != sketch->count)
+	if (!get_side(&sketch->negative, &negative) || !get_side(&sketch->positive, &positive))
 		return "counts do not add up";
-	if (sketch_finite_count(sketch) == 0)
-		return isinf(sketch->min) ? NULL : "extremes of no values";
-	if (!isfinite(sketch->min) || !isfinite(sketch->max) || sketch->min > sketch->max ||
-		!agrees(sketch, sketch->min, negative, negative->nbuckets - 1, -1, positive, 0) ||
-		!agrees(sketch, sketch->max, positive, positive->nbuckets - 1, 1, negative, 0))
-		return "extremes do not agree with the buckets";
-	return check_moments(sketch);
+	return check_parts(sketch, &negative, &positive);
+}
+
+/*
+ * Read buckets of one side, from the first count on, into the dense array of a
+ * store that has room for them.  Their number was right when the value came in
+ * and is not looked at again; that no other memory is touched is.
+ */
+static const char *
+merge_buckets(Input *input, SketchStore *store, int64 count, Side *side)
+{
+	/* copies, since what a pointer leads to would be read again each time */
+	const unsigned char *at = input->at;
+	const unsigned char *end = input->end;
+	int64	   *to = &store->counts[side->first - store->first];
+	int64	   *last = &store->counts[side->last - store->first];
+	int			fresh = 0;
+	int64		left = count;
+	uint64		previous = 0;
+
+	while (to <= last)
+	{
+		uint64		value;
+		int64		number;
+		bool		gap = false;
+
+		/* eight at a time, as long as all are of one byte and no zeros meet */
+		while (last - to >= 8 && end - at >= 8)
+		{
+			uint64		eight;
+			uint64		zeros;
+
+			memcpy(&eight, at, sizeof(eight));
+#ifdef WORDS_BIGENDIAN
+			eight = pg_bswap64(eight);
+#endif
+			zeros = ((eight + ~EACH_TOP_BIT) & EACH_TOP_BIT) ^ EACH_TOP_BIT;
+			if ((eight & EACH_TOP_BIT) != 0 || (zeros & (zeros << 8)) != 0 || (previous | (eight & 0xff)) == 0)
+				break;
+			for (int i = 0; i < 8; i++)
+			{
+				value = (eight >> (8 * i)) & 0xff;
+				if (unlikely(to[i] == 0))
+					fresh += value > 0;
+				to[i] += value;
+				left -= value;
+			}
+			previous = value;
+			at += 8;
+			to += 8;
+		}
+		/* one at a time, up to the next gap */
+		while (to <= last && !gap)
+		{
+			if (unlikely(at == end))
+				return "malformed bucket";
+			value = *at++;
+			if (unlikely(value >= 0x80))
+			{
+				at = get_number_at(at - 1, end, &number);
+				if (at == NULL || number > left)
+					return "malformed bucket";
+				value = number;
+			}
+			/* one byte each cannot take it far below 0 */
+			left -= value;
+			if (unlikely(*to == 0))
+				fresh += value > 0;
+			*to++ += value;
+			gap = (value | previous) == 0;
+			previous = value;
+		}
+		if (gap)
+		{
+			/* also where the first count is 0 */
+			at = get_number_at(at, end, &number);
+			if (at == NULL || number > last - to)
+				return "malformed bucket";
+			to += number;
+		}
+	}
+	input->at = at;
+	store->nbuckets += fresh;
+	side->count = count - left;
+	return left < 0 || previous == 0 ? "malformed bucket" : NULL;
+}
+
+/*
+ * Can the buckets go straight into the sketch?  Reads the number of the first
+ * one; that of the last follows from the extreme.  Makes room for all.
+ */
+static bool
+prepare_merge(Input *input, const Sketch *sketch, const Sketch *other, SketchStore *store, double extreme, Side *side)
+{
+	int64		first;
+
+	if (sketch->level != other->level || !isfinite(extreme) || extreme == 0 || !get_number(input, &first))
+		return false;
+	side->last = sketch_grid_index(other->grid, other->level, extreme);
+	if (first > side->last)
+		return false;
+	side->first = (int32) first;
+	return sketch_store_reserve(store, side->first, side->last);
+}
+
+/*
+ * Merge a stored form.  Values of one sign, as most sketches have, do so without
+ * a detour.  Sets *relative_error to that of the stored form and, if it is
+ * malformed, *problem; then and on overflow the sketch must not be used any more.
+ */
+SketchOutcome
+sketch_merge_encoded(Sketch *sketch, const unsigned char *data, size_t length,
+					 double *relative_error, const char **problem)
+{
+	Input		input = {data, data + length};
+	Sketch		other;
+	Side		negative = {0};
+	Side		positive = {0};
+	Side	   *side;
+	SketchStore *store;
+	double		extreme;
+	SketchOutcome outcome = SKETCH_MERGED;
+
+	*problem = get_header(&input, &other, &negative.nbuckets, &positive.nbuckets);
+	if (*problem != NULL)
+		return SKETCH_MALFORMED;
+	*relative_error = other.relative_error;
+	if (other.relative_error != sketch->relative_error)
+		return SKETCH_DIFFERS;
+
+	side = negative.nbuckets > 0 ? &negative : &positive;
+	store = negative.nbuckets > 0 ? &sketch->negative : &sketch->positive;
+	extreme = negative.nbuckets > 0 ? other.min : other.max;
+	if ((negative.nbuckets > 0 && positive.nbuckets > 0) ||
+		!prepare_merge(&input, sketch, &other, store, extreme, side))
+	{
+		*problem = sketch_decode(&other, data, length);
+		if (*problem != NULL)
+			outcome = SKETCH_MALFORMED;
+		else if (!sketch_merge(sketch, &other))
+			outcome = SKETCH_OVERFLOWS;
+		sketch_free(&other);
+		return outcome;
+	}
+	if (other.count > PG_INT64_MAX - sketch->count)
+		return SKETCH_OVERFLOWS;
+	*problem = merge_buckets(&input, store, other.count, side);
+	if (*problem == NULL && input.at != input.end)
+		*problem = "trailing bytes";
+	if (*problem == NULL)
+		*problem = check_parts(&other, &negative, &positive);
+	if (*problem != NULL)
+		return SKETCH_MALFORMED;
+	(void) sketch_merge_parts(sketch, &other);
+	sketch_collapse(sketch);
+	return SKETCH_MERGED;
 }

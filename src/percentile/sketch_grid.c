@@ -105,10 +105,14 @@ make_grid(int n)
 const SketchGrid *
 sketch_grid(double relative_error)
 {
+	static double last_error = 0;
+	static const SketchGrid *last_grid;
 	double		ratio = (1 + relative_error) / (1 - relative_error);
 	double		reached = 1;
 	int			n = 0;
 
+	if (relative_error == last_error)
+		return last_grid;
 	while (reached < OCTAVE_WITH_MARGIN)
 	{
 		reached *= ratio;
@@ -117,7 +121,9 @@ sketch_grid(double relative_error)
 	Assert(n <= MAX_PER_OCTAVE);
 	if (grids[n] == NULL)
 		grids[n] = make_grid(n);
-	return grids[n];
+	last_error = relative_error;
+	last_grid = grids[n];
+	return last_grid;
 }
 
 /* Bucket of a positive subnormal at level 0. */

@@ -19,6 +19,15 @@ PG_FUNCTION_INFO_V1(metrics_sketch_recv);
 PG_FUNCTION_INFO_V1(metrics_sketch_send);
 PG_FUNCTION_INFO_V1(metrics_sketch_from_bytea);
 
+static void
+corrupted(const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("stored sketch is corrupted"),
+			 errdetail_internal("%s", problem)));
+}
+
 /*
  * Decode a value of type metrics_sketch.  The buckets are in the current memory
  * context.  It was validated when it came in, so a problem is corruption.
@@ -30,10 +39,31 @@ sketch_from_bytes(Sketch *sketch, const bytea *bytes)
 										VARSIZE_ANY_EXHDR(bytes));
 
 	if (problem != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("stored sketch is corrupted"),
-				 errdetail_internal("%s", problem)));
+		corrupted(problem);
+}
+
+/* Merge a value of type metrics_sketch into a sketch, or report why not. */
+void
+sketch_merge_bytes(Sketch *sketch, const bytea *bytes)
+{
+	double		relative_error;
+	const char *problem;
+
+	switch (sketch_merge_encoded(sketch, (const unsigned char *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes),
+								 &relative_error, &problem))
+	{
+		case SKETCH_MERGED:
+			break;
+		case SKETCH_DIFFERS:
+			sketch_require_same_error(sketch->relative_error, relative_error);
+			break;
+		case SKETCH_OVERFLOWS:
+			sketch_count_overflow();
+			break;
+		case SKETCH_MALFORMED:
+			corrupted(problem);
+			break;
+	}
 }
 
 /* Encode a sketch, in the current memory context. */

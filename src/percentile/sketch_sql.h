@@ -10,6 +10,7 @@
 #include "percentile/sketch.h"
 
 extern void sketch_from_bytes(Sketch *sketch, const bytea *bytes);
+extern void sketch_merge_bytes(Sketch *sketch, const bytea *bytes);
 extern bytea *sketch_to_bytes(const Sketch *sketch);
 extern double sketch_get_relative_error(FunctionCallInfo fcinfo, int n, const double *declared);
 extern MemoryContext sketch_aggregate_context(FunctionCallInfo fcinfo);

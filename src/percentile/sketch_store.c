@@ -102,19 +102,20 @@ make_dense(SketchStore *store, int32 first, int32 ncounts)
 }
 
 /*
- * Prepare for counts from bucket low to bucket high: afterwards the dense array
- * holds them, or the store is in the ordered form.  A growing array takes a
+ * Prepare for counts from bucket low to bucket high.  Afterwards the dense array
+ * has room for them, or false is returned and the store has the ordered form.
+ * A growing array takes a
  * quarter more than it needs, so that growing stays cheap.
  */
-static void
-reserve(SketchStore *store, int32 low, int32 high)
+bool
+sketch_store_reserve(SketchStore *store, int32 low, int32 high)
 {
 	int32		first = low;
 	int32		last = high;
 	int32		margin;
 
 	if (store->counts != NULL && low >= store->first && high < store->first + store->ncounts)
-		return;
+		return true;
 	if (store->nbuckets > 0)
 	{
 		occupied_range(store, &first, &last);
@@ -124,11 +125,12 @@ reserve(SketchStore *store, int32 low, int32 high)
 	if (last - first >= MAX_DENSE)
 	{
 		sketch_store_order(store);
-		return;
+		return false;
 	}
 	margin = 4 + (last - first) / 8;
 	first = Max(first - margin, 0);
 	make_dense(store, first, last + margin - first + 1);
+	return true;
 }
 
 /* Where a bucket is in the ordered form, or would be. */
@@ -179,8 +181,7 @@ add_ordered(SketchStore *store, int32 index, int64 count)
 void
 sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low, int32 high)
 {
-	reserve(store, low, high);
-	if (store->counts != NULL)
+	if (sketch_store_reserve(store, low, high))
 	{
 		int64	   *counts = store->counts;
 		int32		first = store->first;
@@ -199,8 +200,7 @@ sketch_store_add_batch(SketchStore *store, const int32 *index, int n, int32 low,
 void
 sketch_store_add(SketchStore *store, int32 index, int64 count)
 {
-	reserve(store, index, index);
-	if (store->counts != NULL)
+	if (sketch_store_reserve(store, index, index))
 	{
 		store->nbuckets += store->counts[index - store->first] == 0;
 		store->counts[index - store->first] += count;
@@ -262,8 +262,7 @@ sketch_store_merge(SketchStore *store, const SketchStore *other, int shift)
 	if (other->nbuckets == 0)
 		return;
 	occupied_range(other, &first, &last);
-	reserve(store, first >> shift, last >> shift);
-	if (store->counts != NULL)
+	if (sketch_store_reserve(store, first >> shift, last >> shift))
 	{
 		int64	   *counts = store->counts;
 
