@@ -72,6 +72,7 @@ extern void trial_add(Trial *trial, const char *group, JsonbContainer *metrics,
 					  JsonbContainer *new_metrics, TimestampTz end_time, int64 id);
 extern uint64 trial_recomputes;
 extern void trial_recompute(const MetricsStore *store, Trial *trial);
+extern Jsonb *trial_recompute_and_save(const MetricsStore *store, int32 id);
 extern bool trial_save(const MetricsStore *store, Trial *trial);
 pg_noreturn extern void trial_unknown(int32 id);
 

@@ -2,7 +2,7 @@
 -- nothing stored, archived or summarised. B10 to B13.
 BEGIN;
 \ir include/store.sql
-SELECT plan(149);
+SELECT plan(183);
 
 -- A trial in its second run, with rows of its first that a report of the
 -- second would archive, if it got that far.
@@ -114,6 +114,32 @@ RESET metrics_ext.max_document_size;
 SELECT is(current_setting('metrics_ext.max_document_size'), '96MB', 'the limit is 96 MB, upstream''s');
 SELECT throws_ok($$SET metrics_ext.max_document_size TO 0$$, '22023', NULL, 'no limit of 0');
 SELECT throws_ok($$SET metrics_ext.nonsense TO 1$$, '42602', NULL, 'no settings that do not exist');
+
+-- Group names have a limit in bytes, which an index entry of the other columns
+-- and the name always has room for.
+SELECT helper.refuses(format('SELECT metrics_report(1, %L, %L, 5, 1)', g, '{"a": 1}'), '54000', 'metric group of ' || octet_length(g) || ' bytes is too long',
+    format('a group of %s characters and %s bytes', length(g), octet_length(g)))
+FROM (VALUES (repeat('g', 1001)), (repeat('é', 500) || 'g'), (repeat('🙂', 251)), (repeat('g', 1000000)), (repeat('.', 1001))) v(g);
+SELECT helper.refuses(format('SELECT metrics_report_batch(%L)', jsonb_build_array(jsonb_build_object(
+        'trial_id', 1, 'metric_group', repeat('é', 501), 'metrics', '{}'::jsonb, 'steps_completed', 5, 'trial_run_id', 1))), '54000',
+    'metric group of 1002 bytes is too long', 'and in a batch');
+SELECT helper.refuses(format('SELECT metrics_report(1, %L, %L, 5, 1)', left(long, 1001), '{"a": 1}'), '54000', '', 'a group that does not compress')
+FROM (SELECT string_agg(md5(n::text), '') AS long FROM generate_series(1, 32) n) v;
+INSERT INTO metrics_route VALUES (repeat('p', 1001), 'PROFILING');
+SELECT helper.refuses(format('SELECT metrics_report(1, %L, %L, 5, 1)', repeat('p', 1001), '{"a": 1}'), '54000', '', 'a group that is routed to profiling');
+CREATE FUNCTION helper.reads_group(metric_group text, description text) RETURNS SETOF text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT lives_ok(format('SELECT metrics_report(1, %L, %L, %s, 1)', metric_group, '{"a": 1}', s), description) FROM generate_series(80, 81) s;
+    RETURN NEXT is((SELECT array_agg(total_batches) FROM metrics_rows(1, metric_group)), '{80,81}', 'and reads again');
+    RETURN NEXT is((SELECT count(*)::int FROM metrics_timeseries(1, metric_group, 'a')), 2, 'as a series');
+    RETURN NEXT is(helper.entry(1, metric_group, 'a') ->> 'count', '2', 'and is in the summary');
+END $$;
+SELECT helper.reads_group(g, format('a group of %s characters and 1000 bytes', length(g)))
+FROM (VALUES (repeat('g', 1000)), (repeat('é', 500)), (repeat('🙂', 250)), (repeat('語', 333) || 'g')) v(g);
+SELECT helper.reads_group(left(long, 1000), 'a group of 1000 bytes that do not compress')
+FROM (SELECT string_agg(md5(n::text), '') AS long FROM generate_series(1, 32) n) v;
+SELECT set_eq($$SELECT octet_length(group_name) FROM metrics_names(7) WHERE octet_length(group_name) > 100$$, ARRAY[1000], 'and in the names');
 
 -- Merge conflicts are in merge.sql.
 SELECT is((SELECT count(*)::int FROM metrics WHERE archived), 0, 'nothing of all this archived a row');

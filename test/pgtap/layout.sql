@@ -153,7 +153,7 @@ SELECT is((SELECT count(*)::int FROM pg_type WHERE typname = 'metric_partition_t
     'the enum type of the layout before is not there');
 
 -- What the store's other tables start with.
-SELECT is((SELECT array_agg(version) FROM metrics_layout), '{1.1}', 'the store carries its layout version');
+SELECT is((SELECT array_agg(version) FROM metrics_layout), (SELECT ARRAY[default_version] FROM pg_available_extensions WHERE name = 'metrics_ext'), 'the store carries its layout version');
 SELECT bag_eq($$SELECT partition_key::text, kind::text FROM metrics_partition_kind$$,
     $$VALUES ('TRAINING', 'batch'), ('VALIDATION', 'batch'), ('GENERIC', 'batch'), ('PROFILING', 'time')$$,
     'the kinds of the four partition keys');

@@ -2,7 +2,7 @@
 -- by an index (B30).
 BEGIN;
 \ir include/store.sql
-SELECT plan(39);
+SELECT plan(64);
 
 -- B30: upstream's test, two agents with two GPUs of two names each, and one
 -- cpu name.
@@ -120,6 +120,32 @@ SELECT matches(helper.plan_of($$SELECT * FROM metrics WHERE partition_type = 'PR
 -- session that cannot scan.
 SELECT metrics_report(1, 'cpu', '{"node": {"u": 1}}') FROM generate_series(1, 3) \g /dev/null
 SELECT is((SELECT count(*)::int FROM metrics_profiling_rows(4, 'cpu', max_rows => 7)), 7, 'a page of a large trial');
+
+-- Archived rows are not shown, nor what only they have.
+SELECT metrics_register_trial(6, 0, 66) \gset
+SELECT metrics_report(6, g, jsonb_build_object('node', jsonb_build_object('kept', n, CASE WHEN n > 4 THEN 'gone' ELSE 'too' END, n)),
+           report_time => '2024-01-01 00:00+00'::timestamptz + n * interval '1 second')
+FROM unnest(ARRAY['cpu', 'memory']) g, generate_series(1, 8) n \g /dev/null
+UPDATE metrics SET archived = true WHERE trial_id = 6 AND (metric_group = 'memory' OR end_time > '2024-01-01 00:00:04+00' OR end_time = '2024-01-01 00:00:02+00');
+SELECT results_eq($$SELECT value FROM metrics_profiling_rows(6, 'cpu', 'kept')$$, ARRAY[1, 3, 4]::float8[], 'archived readings are not shown');
+SELECT results_eq($$SELECT value FROM metrics_profiling_rows(6, 'cpu', 'kept', max_rows => 2)$$, ARRAY[1, 3]::float8[], 'and do not count for a page');
+SELECT is_empty($$SELECT * FROM metrics_profiling_rows(6, 'memory')$$, 'a group of which all is archived has no readings');
+SELECT is_empty($$SELECT * FROM metrics_profiling_rows(6, 'cpu', 'gone')$$, 'nor has a name');
+SELECT set_eq($$SELECT group_name, name, latest FROM metrics_profiling_series(6)$$,
+    $$VALUES ('cpu', 'kept', '2024-01-01 00:00:04+00'::timestamptz), ('cpu', 'too', '2024-01-01 00:00:04+00')$$, 'and they are in no series, nor is their time');
+SELECT set_eq($$SELECT group_name, name FROM metrics_names(66)$$, $$VALUES ('cpu', 'kept'), ('cpu', 'too')$$, 'and in no list of names');
+UPDATE metrics SET archived = true WHERE trial_id = 6;
+SELECT is_empty($$SELECT group_name, name FROM metrics_profiling_series(6) UNION ALL SELECT group_name, name FROM metrics_names(66)$$, 'when all is archived, there is nothing');
+
+-- Groups that are identified by steps are read otherwise, routed or not, with
+-- rows or without.
+INSERT INTO metrics_route VALUES ('nvme', 'PROFILING'), ('steps', 'TRAINING') ON CONFLICT DO NOTHING;
+SELECT helper.refuses(format('SELECT * FROM metrics_profiling_rows(%s, %L)', t, g), '22023',
+    format('metric group "%s" is identified by steps, not by time', g), format('group %s of trial %s', g, t))
+FROM unnest(ARRAY['training', 'validation', 'inference', 'steps', '', 'avg_metrics', 'CPU', 'cpu ']) g, unnest(ARRAY[6, 404]) t;
+SELECT is_empty($$SELECT * FROM metrics_profiling_rows(6, 'nvme')$$, 'a route makes a group one of profiling');
+DELETE FROM metrics_route WHERE metric_group = 'nvme';
+SELECT helper.refuses($$SELECT * FROM metrics_profiling_rows(6, 'nvme')$$, '22023', '', 'and its end ends that');
 
 -- Bad input.
 SELECT helper.refuses($$SELECT * FROM metrics_profiling_rows(1, 'cpu', max_rows => -1)$$, '22023', '', 'a page of -1 rows');
