@@ -374,7 +374,7 @@ CREATE TYPE @extschema@.metrics_sketch (
 COMMENT ON TYPE @extschema@.metrics_sketch IS
 'quantile sketch: counts of values in buckets of a guaranteed relative error; as text JSON, as bytea its stored form, which never changes';
 
-CREATE FUNCTION @extschema@.metrics_sketch_from_bytea(bytea)
+CREATE FUNCTION @extschema@.metrics_sketch_from_bytea(stored bytea)
 RETURNS @extschema@.metrics_sketch
 AS 'MODULE_PATHNAME', 'metrics_sketch_from_bytea'
 LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;

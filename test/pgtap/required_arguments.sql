@@ -2,7 +2,7 @@
 -- whatever the function: one that only vanished would lose a report in silence.
 BEGIN;
 \ir include/store.sql
-SELECT plan(78);
+SELECT plan(85);
 
 SELECT metrics_register_trial(1, 0, 1, 'loss') \gset
 SELECT metrics_report(1, g, '{"loss": 1}', 1) FROM unnest(ARRAY['training', 'validation', 'inference', 'cpu']) g \g /dev/null
@@ -26,7 +26,8 @@ INSERT INTO call VALUES
     ('metrics_best_trial', ARRAY['1'], '{}'),
     ('metrics_profiling_rows', ARRAY['1', 'cpu', 'u', 'agent', 'GPU-0', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1', '10'],
         '{metric_name,agent_id,gpu_uuid,since,until,after_time,after_id,max_rows}'),
-    ('metrics_profiling_series', ARRAY['1'], '{}');
+    ('metrics_profiling_series', ARRAY['1'], '{}'),
+    ('metrics_percentiles', ARRAY['training', 'loss', '1', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1 hour'], '{trial_id,since,until,bucket}');
 
 -- The calls, with NULL for one argument each, from the catalog; number 0 has none.
 CREATE TEMP TABLE statement AS
@@ -35,12 +36,12 @@ SELECT function, number, proargnames[number] AS argument, proargnames[number] = 
            SELECT string_agg(format('%s => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_literal(arguments[a]) END,
                                     format_type(proargtypes[a - 1], NULL)), ', ' ORDER BY a)
            FROM generate_series(1, pronargs) a)) AS statement
-FROM call JOIN pg_proc ON proname = function, generate_series(0, pronargs) number;
+FROM call JOIN pg_proc ON proname = function AND provolatile <> 'i', generate_series(0, pronargs) number;
 
 SELECT set_eq($$SELECT proname::text FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
-                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND proname <> 'metrics_profiling_values'$$,
+                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND provolatile <> 'i'$$,
     'SELECT function FROM call', 'all functions are in this test');
-SELECT is((SELECT count(*)::int FROM pg_proc JOIN call ON proname = function WHERE proisstrict), 0, 'none is STRICT');
+SELECT is((SELECT count(*)::int FROM pg_proc JOIN call ON proname = function WHERE proisstrict AND provolatile <> 'i'), 0, 'none is STRICT');
 SELECT lives_ok(statement, statement) FROM statement WHERE number = 0 OR may_be_null ORDER BY function, number;
 SELECT helper.refuses(statement, '22004', argument || ' must not be NULL', format('NULL: %s of %s()', argument, function))
 FROM statement WHERE NOT may_be_null AND number > 0 ORDER BY function, number;

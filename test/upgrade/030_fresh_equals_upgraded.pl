@@ -86,7 +86,9 @@ is($node->safe_psql('fresh', q{
 is($node->safe_psql('fresh', q{
 	SELECT DISTINCT p.oid::regprocedure FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
 	WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'metrics_ext')
-	  AND (p.prosecdef OR p.proargnames IS NULL AND p.pronargs > 0)}),
+	  AND (p.prosecdef OR p.proargnames IS NULL AND p.pronargs > 0
+			-- what types and aggregates call is not called by name
+			AND p.proname !~ '_(in|out|recv|send|add|add_time|trans|remove|combine|serialize|deserialize|final|final_time)$')}),
 	'', 'no function runs with the rights of its owner, and every argument has a name');
 is($node->safe_psql('fresh', q{
 	SELECT name, version, default_version FROM pg_available_extension_versions JOIN pg_available_extensions USING (name)

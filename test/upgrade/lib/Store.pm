@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(
-  start_server create_database create_store upgrade fill_store
+  start_server create_database create_store upgrade newest fill_store
   rows_of catalog_rows catalog_of dump_schema dump_database restore
   same_lines changed_lines fails refuses
   open_session start_query finish_query is_waiting
@@ -58,8 +58,16 @@ sub upgrade
 {
 	my ($node, $db) = @_;
 
-	$node->safe_psql($db, q{ALTER EXTENSION metrics_ext UPDATE TO '1.1'});
+	$node->safe_psql($db, 'ALTER EXTENSION metrics_ext UPDATE');
 	return;
+}
+
+# The version that this build makes and updates to.
+sub newest
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', q{SELECT default_version FROM pg_available_extensions WHERE name = 'metrics_ext'});
 }
 
 # Rows in all three partitions of a 1.0 store, a tenth of them archived, with
