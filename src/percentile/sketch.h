@@ -18,7 +18,7 @@
 #define SKETCH_MAX_BUCKETS 2048
 
 /* Values that sketch_add() takes at a time. */
-#define SKETCH_BATCH 64
+#define SKETCH_BATCH 128
 
 #define SKETCH_MIN_ERROR 0.001
 #define SKETCH_MAX_ERROR 0.1

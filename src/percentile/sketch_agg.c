@@ -5,6 +5,12 @@
  * A transition puts the value into a small array and nothing else; when that
  * is full, its values go into the sketch together, which is several times as
  * fast as one by one.  A group of few rows never has more than the array.
+ *
+ * With many groups, what a transition costs is the memory that it touches.  So
+ * a state that has left its first array is known to the executor not by its
+ * address, but by that of the next free place in its array: a transition
+ * stores the value there and passes the address of the place after it.  The
+ * state is aligned to its size, which leads back from the place to it.
  */
 #include "postgres.h"
 
@@ -13,16 +19,26 @@
 
 #include "percentile/sketch_sql.h"
 
-#define FIRST_CAPACITY 16
+/* Size and alignment of a state; and the size of a small one. */
+#define STATE_SIZE 1024
+#define SMALL_STATE_SIZE 128
+
+/* In the datum of a small state, which is the address plus this. */
+#define SMALL_STATE 1
 
 typedef struct SketchState
 {
-	int			npending;
-	int			capacity;		/* of pending */
+	int			npending;		/* set by get_state(), but for a small one */
+	int			nflushed;		/* of pending, in the sketch already */
 	double		relative_error;
-	Sketch	   *sketch;			/* NULL until pending was full once */
+	Sketch	   *sketch;			/* NULL until there are more values than pending */
 	double		pending[FLEXIBLE_ARRAY_MEMBER];
 } SketchState;
+
+#define STATE_CAPACITY ((STATE_SIZE - (int) offsetof(SketchState, pending)) / (int) sizeof(double))
+#define SMALL_STATE_CAPACITY ((SMALL_STATE_SIZE - (int) offsetof(SketchState, pending)) / (int) sizeof(double))
+
+StaticAssertDecl(STATE_SIZE % sizeof(double) == 0 && STATE_CAPACITY <= SKETCH_BATCH, "a state is a batch at most");
 
 PG_FUNCTION_INFO_V1(metrics_sketch_trans);
 PG_FUNCTION_INFO_V1(metrics_sketch_weighted_trans);
@@ -46,18 +62,35 @@ sketch_aggregate_context(FunctionCallInfo fcinfo)
 	return context;
 }
 
+/* Make a small state. */
 static SketchState *
 make_state(MemoryContext context, double relative_error)
 {
-	SketchState *state = MemoryContextAlloc(context, offsetof(SketchState, pending) +
-											FIRST_CAPACITY * sizeof(double));
+	SketchState *state = MemoryContextAlloc(context, SMALL_STATE_SIZE);
 
 	state->npending = 0;
-	state->capacity = FIRST_CAPACITY;
+	state->nflushed = 0;
 	state->relative_error = relative_error;
 	state->sketch = NULL;
 	return state;
 }
+
+/* The state of a datum that is not NULL. */
+static SketchState *
+get_state(Datum datum)
+{
+	SketchState *state;
+
+	if (datum & SMALL_STATE)
+		return (SketchState *) (datum - SMALL_STATE);
+	/* the place after the last one is the end of the state */
+	state = (SketchState *) TYPEALIGN_DOWN(STATE_SIZE, datum - 1);
+	state->npending = (int) ((double *) datum - state->pending);
+	return state;
+}
+
+#define PG_GETARG_STATE(n) (PG_ARGISNULL(n) ? NULL : get_state(PG_GETARG_DATUM(n)))
+#define PG_RETURN_SMALL_STATE(state) PG_RETURN_DATUM(PointerGetDatum(state) + SMALL_STATE)
 
 /* The sketch of a state, made in context if there is none yet. */
 static Sketch *
@@ -71,31 +104,21 @@ get_sketch(SketchState *state, MemoryContext context)
 	return state->sketch;
 }
 
-/* Put the pending values into the state's sketch. */
+/*
+ * Put the pending values into the state's sketch.  They also stay where they
+ * are, for only a transition can take the executor back to the first place.
+ */
 static void
 flush(SketchState *state, MemoryContext context)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	int			n = state->npending;
+	int			first = state->nflushed;
 
-	state->npending = 0;
-	if (!sketch_add(get_sketch(state, context), state->pending, n))
+	state->nflushed = state->npending;
+	if (first < state->npending &&
+		!sketch_add(get_sketch(state, context), state->pending + first, state->npending - first))
 		sketch_count_overflow();
 	MemoryContextSwitchTo(caller);
-}
-
-/* Pending is full: make it longer, or empty it.  Returns the state's new place. */
-static pg_noinline SketchState *
-make_room(SketchState *state, FunctionCallInfo fcinfo)
-{
-	if (state->capacity == SKETCH_BATCH)
-		flush(state, sketch_aggregate_context(fcinfo));
-	else
-	{
-		state = repalloc(state, offsetof(SketchState, pending) + SKETCH_BATCH * sizeof(double));
-		state->capacity = SKETCH_BATCH;
-	}
-	return state;
 }
 
 /*
@@ -111,8 +134,7 @@ whole_sketch(SketchState *state, MemoryContext context)
 
 	if (state->sketch != NULL)
 	{
-		if (state->npending > 0)
-			flush(state, context);
+		flush(state, context);
 		return state->sketch;
 	}
 	sketch = palloc(sizeof(Sketch));
@@ -150,49 +172,69 @@ sketch_get_relative_error(FunctionCallInfo fcinfo, int n, const double *declared
 	return relative_error;
 }
 
-/*
- * What is rare in the next function: the first row, and an explicit relative
- * error.  Returns NULL if there is neither a state nor a value.
- */
-static pg_noinline SketchState *
-begin_or_check(FunctionCallInfo fcinfo, SketchState *state)
+/* Move a small state that is full to one of full size. */
+static SketchState *
+enlarge(SketchState *small, MemoryContext context)
 {
-	MemoryContext context;
-	double		relative_error;
+	char	   *memory = MemoryContextAlloc(context, 2 * STATE_SIZE - MAXIMUM_ALIGNOF);
+	SketchState *state = (SketchState *) TYPEALIGN(STATE_SIZE, memory);
 
-	if (state != NULL)
+	memcpy(state, small, offsetof(SketchState, pending) + small->npending * sizeof(double));
+	pfree(small);
+	return state;
+}
+
+/*
+ * What is rare in the next function: the first rows, an explicit relative
+ * error, NULL, and no place left.
+ */
+static pg_noinline Datum
+slow_trans(FunctionCallInfo fcinfo)
+{
+	MemoryContext context = sketch_aggregate_context(fcinfo);
+	SketchState *state = PG_GETARG_STATE(0);
+	bool		small = state == NULL || (PG_GETARG_DATUM(0) & SMALL_STATE);
+	double		relative_error = sketch_get_relative_error(fcinfo, 2, state == NULL ? NULL : &state->relative_error);
+
+	if (PG_ARGISNULL(1))
 	{
-		(void) sketch_get_relative_error(fcinfo, 2, &state->relative_error);
-		return state;
+		if (state == NULL)
+			PG_RETURN_NULL();
+		return PG_GETARG_DATUM(0);
 	}
-	context = sketch_aggregate_context(fcinfo);
-	relative_error = sketch_get_relative_error(fcinfo, 2, NULL);
-	return PG_ARGISNULL(1) ? NULL : make_state(context, relative_error);
+	if (state == NULL)
+		state = make_state(context, relative_error);
+	if (small && state->npending == SMALL_STATE_CAPACITY)
+	{
+		state = enlarge(state, context);
+		small = false;
+	}
+	if (!small && state->npending == STATE_CAPACITY)
+	{
+		flush(state, context);
+		state->npending = state->nflushed = 0;
+	}
+	state->pending[state->npending++] = PG_GETARG_FLOAT8(1);
+	if (small)
+		PG_RETURN_SMALL_STATE(state);
+	return PointerGetDatum(&state->pending[state->npending]);
 }
 
 /*
  * metrics_sketch(v [, relative_error])
  *
- * Called for every row, so that it does nothing that is not needed: a state is
- * proof enough of an aggregate, for SQL has no way to make one.
+ * A state is proof enough of an aggregate, for SQL has no way to make one.
  */
 Datum
 metrics_sketch_trans(PG_FUNCTION_ARGS)
 {
-	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
+	Datum		place = PG_GETARG_DATUM(0);
 
-	if (unlikely(state == NULL || PG_NARGS() > 2))
-	{
-		state = begin_or_check(fcinfo, state);
-		if (state == NULL)
-			PG_RETURN_NULL();
-	}
-	if (PG_ARGISNULL(1))
-		PG_RETURN_POINTER(state);
-	if (unlikely(state->npending == state->capacity))
-		state = make_room(state, fcinfo);
-	state->pending[state->npending++] = PG_GETARG_FLOAT8(1);
-	PG_RETURN_POINTER(state);
+	if (unlikely(PG_ARGISNULL(0) || (place & SMALL_STATE) || place % STATE_SIZE == 0 ||
+				 PG_ARGISNULL(1) || PG_NARGS() > 2))
+		return slow_trans(fcinfo);
+	*(double *) place = PG_GETARG_FLOAT8(1);
+	return place + sizeof(double);
 }
 
 /* metrics_sketch_weighted(v, weight [, relative_error]) */
@@ -201,7 +243,7 @@ metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 {
 	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
-	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
+	SketchState *state = PG_GETARG_STATE(0);
 	double		relative_error = sketch_get_relative_error(fcinfo, 3, state == NULL ? NULL : &state->relative_error);
 	int64		weight;
 
@@ -209,7 +251,7 @@ metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 	{
 		if (state == NULL)
 			PG_RETURN_NULL();
-		PG_RETURN_POINTER(state);
+		PG_RETURN_SMALL_STATE(state);
 	}
 	weight = PG_GETARG_INT64(2);
 	if (weight <= 0)
@@ -223,7 +265,7 @@ metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 	if (!sketch_add_weighted(get_sketch(state, context), PG_GETARG_FLOAT8(1), weight))
 		sketch_count_overflow();
 	MemoryContextSwitchTo(caller);
-	PG_RETURN_POINTER(state);
+	PG_RETURN_SMALL_STATE(state);
 }
 
 /* metrics_sketch_merge(sketch) */
@@ -232,14 +274,14 @@ metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 {
 	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
-	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
+	SketchState *state = PG_GETARG_STATE(0);
 	bytea	   *bytes;
 
 	if (PG_ARGISNULL(1))
 	{
 		if (state == NULL)
 			PG_RETURN_NULL();
-		PG_RETURN_POINTER(state);
+		PG_RETURN_SMALL_STATE(state);
 	}
 	bytes = PG_GETARG_BYTEA_PP(1);
 	if (state == NULL)
@@ -253,7 +295,7 @@ metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 	caller = MemoryContextSwitchTo(context);
 	sketch_merge_bytes(get_sketch(state, context), bytes);
 	MemoryContextSwitchTo(caller);
-	PG_RETURN_POINTER(state);
+	PG_RETURN_SMALL_STATE(state);
 }
 
 /* The second state is another context's: it is read, never kept or changed. */
@@ -263,30 +305,34 @@ metrics_sketch_combine(PG_FUNCTION_ARGS)
 	MemoryContext context = sketch_aggregate_context(fcinfo);
 	MemoryContext caller;
 	double		pending[SKETCH_BATCH];
-	SketchState *state = PG_ARGISNULL(0) ? NULL : (SketchState *) PG_GETARG_POINTER(0);
-	SketchState *other = PG_ARGISNULL(1) ? NULL : (SketchState *) PG_GETARG_POINTER(1);
+	int			n;
+	SketchState *state = PG_GETARG_STATE(0);
+	SketchState *other = PG_GETARG_STATE(1);
 
 	if (other == NULL && state == NULL)
 		PG_RETURN_NULL();
 	if (other == NULL)
-		PG_RETURN_POINTER(state);
+		return PG_GETARG_DATUM(0);
 	if (state == NULL)
 		state = make_state(context, other->relative_error);
 	sketch_require_same_error(state->relative_error, other->relative_error);
 	caller = MemoryContextSwitchTo(context);
-	memcpy(pending, other->pending, other->npending * sizeof(double));
+	n = other->npending - other->nflushed;
+	memcpy(pending, other->pending + other->nflushed, n * sizeof(double));
 	if ((other->sketch != NULL && !sketch_merge(get_sketch(state, context), other->sketch)) ||
-		(other->npending > 0 && !sketch_add(get_sketch(state, context), pending, other->npending)))
+		(n > 0 && !sketch_add(get_sketch(state, context), pending, n)))
 		sketch_count_overflow();
 	MemoryContextSwitchTo(caller);
-	PG_RETURN_POINTER(state);
+	if (PG_ARGISNULL(0))
+		PG_RETURN_SMALL_STATE(state);
+	return PG_GETARG_DATUM(0);
 }
 
 Datum
 metrics_sketch_serialize(PG_FUNCTION_ARGS)
 {
 	MemoryContext context = sketch_aggregate_context(fcinfo);
-	SketchState *state = (SketchState *) PG_GETARG_POINTER(0);
+	SketchState *state = get_state(PG_GETARG_DATUM(0));
 
 	PG_RETURN_BYTEA_P(sketch_to_bytes(whole_sketch(state, context)));
 }
@@ -303,7 +349,7 @@ metrics_sketch_deserialize(PG_FUNCTION_ARGS)
 	PG_GETARG_SKETCH(sketch, 0);
 	state = make_state(CurrentMemoryContext, sketch->relative_error);
 	state->sketch = sketch;
-	PG_RETURN_POINTER(state);
+	PG_RETURN_SMALL_STATE(state);
 }
 
 /* Changes nothing but where the values are. */
@@ -314,5 +360,5 @@ metrics_sketch_final(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_BYTEA_P(sketch_to_bytes(whole_sketch((SketchState *) PG_GETARG_POINTER(0), context)));
+	PG_RETURN_BYTEA_P(sketch_to_bytes(whole_sketch(get_state(PG_GETARG_DATUM(0)), context)));
 }
