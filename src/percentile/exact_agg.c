@@ -100,7 +100,8 @@ weighted_argument(FunctionCallInfo fcinfo, int64 *key, int64 *weight)
 	if (*weight < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("weight must not be negative")));
+				 errmsg("weight " INT64_FORMAT " is negative", *weight),
+				 errhint("Weights count how often a value stands.")));
 	return *weight > 0;
 }
 

@@ -245,20 +245,19 @@ metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 	MemoryContext caller;
 	SketchState *state = PG_GETARG_STATE(0);
 	double		relative_error = sketch_get_relative_error(fcinfo, 3, state == NULL ? NULL : &state->relative_error);
-	int64		weight;
+	int64		weight = PG_ARGISNULL(2) ? 0 : PG_GETARG_INT64(2);
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2))
+	if (weight < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("weight " INT64_FORMAT " is negative", weight),
+				 errhint("Weights count how often a value stands.")));
+	if (PG_ARGISNULL(1) || weight == 0)
 	{
 		if (state == NULL)
 			PG_RETURN_NULL();
 		PG_RETURN_SMALL_STATE(state);
 	}
-	weight = PG_GETARG_INT64(2);
-	if (weight <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("weight " INT64_FORMAT " is not positive", weight),
-				 errhint("Use FILTER (WHERE weight > 0) to skip such rows.")));
 	if (state == NULL)
 		state = make_state(context, relative_error);
 	caller = MemoryContextSwitchTo(context);

@@ -232,7 +232,7 @@ SELECT metrics_count(s), metrics_min(s), metrics_mean(s), metrics_stddev(s) FROM
 
 -- SQLSTATEs
 SELECT expression, try('', expression) FROM unnest(ARRAY['metrics_sketch(1, 0.5)', 'metrics_percentile(metrics_sketch(1), 2)',
-	'metrics_sketch(1, 0.01) + metrics_sketch(1, 0.02)', 'metrics_sketch_weighted(1, 0)', 'metrics_sum(metrics_sketch(1e308) + metrics_sketch(1e308))',
+	'metrics_sketch(1, 0.01) + metrics_sketch(1, 0.02)', 'metrics_sketch_weighted(1, -1)', 'metrics_sum(metrics_sketch(1e308) + metrics_sketch(1e308))',
 	'metrics_sketch_weighted(1, 9223372036854775807) + metrics_sketch(1)', 'metrics_trimmed_mean(metrics_sketch(1), 0.5, 0.5)']) expression;
 -- histogram
 SELECT h.* FROM (SELECT metrics_sketch(v, 0.1) AS s FROM unnest('{-Infinity, -3, -1, 0, -0, 1, 1.1, 3, NaN, NaN}'::float8[]) v) s, metrics_histogram(s) h;
