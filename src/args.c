@@ -29,3 +29,13 @@ null_argument(const char *name)
 			 errmsg("%s must not be NULL", name),
 			 errhint("Give a value, or leave the argument out if it has a default.")));
 }
+
+/* The error for a support function that is called by hand. */
+void
+not_in_aggregate(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("aggregate support function called in non-aggregate context"),
+			 errhint("Call the aggregate.")));
+}

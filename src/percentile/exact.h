@@ -77,7 +77,6 @@ typedef struct ExactScan
 	int			step;
 } ExactScan;
 
-extern int	exact_check_context(FunctionCallInfo fcinfo, MemoryContext *context);
 extern ExactState *exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind);
 extern ExactState *exact_begin_like(FunctionCallInfo fcinfo,
 									const ExactState *model);

@@ -15,6 +15,7 @@
 #include "funcapi.h"
 #include "libpq/pqformat.h"
 
+#include "args.h"
 #include "percentile/exact.h"
 
 /* What a partial state may take, and still travel as one value of a row. */
@@ -59,7 +60,7 @@ transition_state(FunctionCallInfo fcinfo, const ExactKind *kind)
 static ExactState *
 given_state(FunctionCallInfo fcinfo, int argument)
 {
-	exact_check_context(fcinfo, NULL);
+	check_aggregate(fcinfo, NULL);
 	return PG_ARGISNULL(argument) ? NULL :
 		(ExactState *) PG_GETARG_POINTER(argument);
 }
@@ -275,7 +276,7 @@ metrics_percentiles_deserialize(PG_FUNCTION_ARGS)
 	int64		count;
 	Size		size;
 
-	exact_check_context(fcinfo, NULL);
+	check_aggregate(fcinfo, NULL);
 	buffer.data = VARDATA_ANY(value);
 	buffer.len = VARSIZE_ANY_EXHDR(value);
 	buffer.maxlen = buffer.len;

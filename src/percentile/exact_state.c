@@ -20,6 +20,7 @@
 #include "nodes/primnodes.h"
 #include "utils/memutils.h"
 
+#include "args.h"
 #include "percentile/exact.h"
 
 /*
@@ -41,23 +42,6 @@ struct ExactArena
 	SpillFile  *file;
 	MemoryContextCallback callback;
 };
-
-/*
- * Is this call part of an aggregate?  A user can call support functions with
- * nulls for their internal arguments; nothing else gets a state to a function.
- */
-int
-exact_check_context(FunctionCallInfo fcinfo, MemoryContext *context)
-{
-	int			kind = AggCheckCallContext(fcinfo, context);
-
-	if (kind == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("aggregate function called in non-aggregate context"),
-				 errhint("This is a support function of the percentile aggregates.")));
-	return kind;
-}
 
 /* The context is reset or deleted: forget it and close its file. */
 static void
@@ -148,7 +132,7 @@ exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind)
 {
 	int			argument = kind->fractions_argument;
 	MemoryContext context;
-	int			call = exact_check_context(fcinfo, &context);
+	int			call = check_aggregate(fcinfo, &context);
 	ExactPool  *pool = get_pool(fcinfo->flinfo);
 	ExactState *state = new_state(pool, context, kind->weighted, kind->integer);
 
@@ -172,7 +156,7 @@ exact_begin_like(FunctionCallInfo fcinfo, const ExactState *model)
 	ExactPool  *pool;
 	ExactState *state;
 
-	exact_check_context(fcinfo, &context);
+	check_aggregate(fcinfo, &context);
 	pool = get_pool(fcinfo->flinfo);
 	state = new_state(pool, context, model->weighted, model->integer);
 	if (pool->fractions == NULL)

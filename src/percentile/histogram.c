@@ -17,6 +17,8 @@
 #include "utils/array.h"
 #include "utils/memutils.h"
 
+#include "args.h"
+
 PG_FUNCTION_INFO_V1(metrics_histogram_add);
 PG_FUNCTION_INFO_V1(metrics_histogram_remove);
 PG_FUNCTION_INFO_V1(metrics_histogram_combine);
@@ -36,20 +38,6 @@ typedef struct HistogramState
 	double	   *edges;
 	int64	   *counts;			/* nedges + 1 */
 } HistogramState;
-
-/* The context of the aggregate whose support function is being called. */
-static MemoryContext
-aggregate_context(FunctionCallInfo fcinfo)
-{
-	MemoryContext context;
-
-	if (!AggCheckCallContext(fcinfo, &context))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("support function of metrics_histogram called outside an aggregate"),
-				 errhint("Call metrics_histogram(v, edges).")));
-	return context;
-}
 
 /*
  * Are the edges the same in all rows of a group for certain?  A parameter's

@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "args.h"
 #include "percentile/exact.h"
 #include "percentile/json_document.h"
 
@@ -68,7 +69,7 @@ metrics_percentiles_json_remove(PG_FUNCTION_ARGS)
 	ExactState *state = PG_ARGISNULL(0) ? NULL : (ExactState *) PG_GETARG_POINTER(0);
 	double		number;
 
-	exact_check_context(fcinfo, NULL);
+	check_aggregate(fcinfo, NULL);
 	if (state == NULL || !state->window)
 		elog(ERROR, "no window state to remove a value from");
 	if (json_argument_number(fcinfo, 1, &number))

@@ -17,6 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
+#include "args.h"
 #include "percentile/json_document.h"
 #include "percentile/json_summary.h"
 
@@ -27,20 +28,6 @@ PG_FUNCTION_INFO_V1(metrics_summary_deserialize);
 PG_FUNCTION_INFO_V1(metrics_summary_final);
 
 #define SERIAL_VERSION 1
-
-/* The context of the aggregate whose support function is being called. */
-static MemoryContext
-aggregate_context(FunctionCallInfo fcinfo)
-{
-	MemoryContext context;
-
-	if (!AggCheckCallContext(fcinfo, &context))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("support function of metrics_summary called outside an aggregate"),
-				 errhint("Call metrics_summary(metrics) or metrics_summary(metrics, path).")));
-	return context;
-}
 
 /*
  * Arguments: state, metrics and, maybe, path.  A row with a NULL in it is

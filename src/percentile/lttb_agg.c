@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
+#include "args.h"
 #include "percentile/lttb.h"
 
 PG_FUNCTION_INFO_V1(metrics_lttb_add);
@@ -90,20 +91,6 @@ compare_times(const Sample *a, const Sample *b)
 #define ST_CHECK_FOR_INTERRUPTS
 #define ST_DEFINE
 #include "lib/sort_template.h"
-
-/* The context of the aggregate whose support function is being called. */
-static MemoryContext
-aggregate_context(FunctionCallInfo fcinfo)
-{
-	MemoryContext context;
-
-	if (!AggCheckCallContext(fcinfo, &context))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("support function of metrics_lttb called outside an aggregate"),
-				 errhint("Call metrics_lttb(x, y, points).")));
-	return context;
-}
 
 /* A new state with room for a number of samples, in the current context. */
 static LttbState *
