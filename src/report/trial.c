@@ -380,7 +380,7 @@ trial_recompute(const MetricsStore *store, Trial *trial)
  * earlier versions, which nobody can clean up before the transaction ends.
  */
 #define SAVE_TRIAL \
-	" UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7," \
+	"WITH trial AS (UPDATE @store@.trials SET total_batches = $6, summary_metrics = $7," \
 	" summary_metrics_timestamp = pg_catalog.now(), latest_validation_id = $8," \
 	" best_validation_id = $9, searcher_metric_value = $10, searcher_metric_value_signed = $11" \
 	" WHERE ctid = $12 AND id = $1"
@@ -388,42 +388,46 @@ trial_recompute(const MetricsStore *store, Trial *trial)
 	INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, JSONBOID, \
 	INT8OID, INT8OID, FLOAT8OID, FLOAT8OID, TIDOID
 
+/* Both rows, if both are where they were. */
 static const StoreQuery save_query = {
-	"WITH state AS ("
-	" UPDATE @store@.metrics_trial_state SET run_id = $2, rolled_back_to = $3,"
+	SAVE_TRIAL " AND EXISTS (SELECT FROM @store@.metrics_trial_state"
+	" WHERE ctid = $13 AND trial_id = $1) RETURNING id),"
+	" state AS (UPDATE @store@.metrics_trial_state SET run_id = $2, rolled_back_to = $3,"
 	" latest_validation_time = $4, last_rows = $5"
-	" WHERE ctid = $13 AND trial_id = $1 RETURNING trial_id)"
-	SAVE_TRIAL " AND EXISTS (SELECT FROM state)",
+	" WHERE ctid = $13 AND trial_id = $1 AND EXISTS (SELECT FROM trial))"
+	" SELECT id FROM trial",
 	.nargs = 13, .argtypes = {SAVE_ARGUMENTS, TIDOID}
 };
 
 /* The same for a trial that has no state yet. */
 static const StoreQuery save_first_query = {
-	"WITH state AS ("
-	" INSERT INTO @store@.metrics_trial_state"
+	SAVE_TRIAL " RETURNING id),"
+	" state AS (INSERT INTO @store@.metrics_trial_state"
 	" (trial_id, run_id, rolled_back_to, latest_validation_time, last_rows)"
-	" SELECT $1, $2, $3, $4, $5 FROM @store@.trials WHERE ctid = $12 AND id = $1"
+	" SELECT $1, $2, $3, $4, $5 FROM trial"
 	" ON CONFLICT (trial_id) DO UPDATE SET run_id = EXCLUDED.run_id,"
 	" rolled_back_to = EXCLUDED.rolled_back_to,"
 	" latest_validation_time = EXCLUDED.latest_validation_time, last_rows = EXCLUDED.last_rows)"
-	SAVE_TRIAL,
+	" SELECT id FROM trial",
 	.nargs = 12, .argtypes = {SAVE_ARGUMENTS}
 };
 
 /*
  * Write a trial and its state back.
  *
- * Returns false, having written nothing, if the trial was changed since it was
+ * Returns false, having written nothing, if they were changed since they were
  * read: not by others, who wait for the lock, but by a trigger of the user's
- * that reports, too.  Then it has been read again, and what the caller did to
- * it has to be done again.  (If nothing was changed and yet nothing written,
- * something of the user's does not want it saved.)
+ * that reports, too.  Then they have been read again, and what the caller did
+ * has to be done again.
+ *
+ * A row that is where it was and yet was not written is one that a trigger or
+ * a policy of the user's does not want written, which is for them to decide.
  */
 bool
 trial_save(const MetricsStore *store, Trial *trial)
 {
 	double		sign = trial->smaller_is_better ? 1 : -1;
-	ItemPointerData tid = trial->tid;
+	Trial		before = *trial;
 	Jsonb	   *last_rows;
 	Jsonb	   *summary = summary_finish(trial->summary, &last_rows);
 	Datum		values[13];
@@ -450,7 +454,10 @@ trial_save(const MetricsStore *store, Trial *trial)
 					  NULL, values, nulls) > 0)
 		return true;
 
-	return !trial_read(store, trial->id, trial) || ItemPointerEquals(&tid, &trial->tid);
+	return !trial_read(store, trial->id, trial) ||
+		(ItemPointerEquals(&before.tid, &trial->tid) &&
+		 before.has_state == trial->has_state &&
+		 ItemPointerEquals(&before.state_tid, &trial->state_tid));
 }
 
 /* An empty set of trials, in the current memory context. */
