@@ -48,20 +48,6 @@ PG_FUNCTION_INFO_V1(metrics_sketch_serialize);
 PG_FUNCTION_INFO_V1(metrics_sketch_deserialize);
 PG_FUNCTION_INFO_V1(metrics_sketch_final);
 
-/* The aggregate's memory context; an error if there is no aggregate. */
-MemoryContext
-sketch_aggregate_context(FunctionCallInfo fcinfo)
-{
-	MemoryContext context;
-
-	if (unlikely(!AggCheckCallContext(fcinfo, &context)))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("aggregate support function called in non-aggregate context"),
-				 errhint("Call the aggregate.")));
-	return context;
-}
-
 /* Make a small state. */
 static SketchState *
 make_state(MemoryContext context, double relative_error)
@@ -191,7 +177,7 @@ enlarge(SketchState *small, MemoryContext context)
 static pg_noinline Datum
 slow_trans(FunctionCallInfo fcinfo)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	SketchState *state = PG_GETARG_STATE(0);
 	bool		small = state == NULL || (PG_GETARG_DATUM(0) & SMALL_STATE);
 	double		relative_error = sketch_get_relative_error(fcinfo, 2, state == NULL ? NULL : &state->relative_error);
@@ -241,7 +227,7 @@ metrics_sketch_trans(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	MemoryContext caller;
 	SketchState *state = PG_GETARG_STATE(0);
 	double		relative_error = sketch_get_relative_error(fcinfo, 3, state == NULL ? NULL : &state->relative_error);
@@ -271,7 +257,7 @@ metrics_sketch_weighted_trans(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	MemoryContext caller;
 	SketchState *state = PG_GETARG_STATE(0);
 	bytea	   *bytes;
@@ -301,7 +287,7 @@ metrics_sketch_merge_trans(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_combine(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	MemoryContext caller;
 	double		pending[SKETCH_BATCH];
 	int			n;
@@ -330,7 +316,7 @@ metrics_sketch_combine(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_serialize(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	SketchState *state = get_state(PG_GETARG_DATUM(0));
 
 	PG_RETURN_BYTEA_P(sketch_to_bytes(whole_sketch(state, context)));
@@ -342,7 +328,7 @@ metrics_sketch_deserialize(PG_FUNCTION_ARGS)
 	SketchState *state;
 	Sketch	   *sketch;
 
-	(void) sketch_aggregate_context(fcinfo);
+	(void) aggregate_context(fcinfo);
 	/* lives as long as the combine function needs it */
 	sketch = palloc(sizeof(Sketch));
 	PG_GETARG_SKETCH(sketch, 0);
@@ -355,7 +341,7 @@ metrics_sketch_deserialize(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_final(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();

@@ -111,7 +111,7 @@ turn_over(SketchWindow *window, MemoryContext context)
 Datum
 metrics_sketch_window_add(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	MemoryContext caller;
 	SketchWindow *window = PG_ARGISNULL(0) ? NULL : (SketchWindow *) PG_GETARG_POINTER(0);
 	double		relative_error;
@@ -145,7 +145,7 @@ metrics_sketch_window_add(PG_FUNCTION_ARGS)
 Datum
 metrics_sketch_window_remove(PG_FUNCTION_ARGS)
 {
-	MemoryContext context = sketch_aggregate_context(fcinfo);
+	MemoryContext context = aggregate_context(fcinfo);
 	SketchWindow *window = PG_ARGISNULL(0) ? NULL : (SketchWindow *) PG_GETARG_POINTER(0);
 
 	if (window == NULL)
@@ -169,7 +169,7 @@ metrics_sketch_window_final(PG_FUNCTION_ARGS)
 	Sketch		collapsed;
 	Span		span;
 
-	(void) sketch_aggregate_context(fcinfo);
+	(void) aggregate_context(fcinfo);
 	if (window == NULL || window->sketch.count == 0)
 		PG_RETURN_NULL();
 	if (window->begin < window->nolder)
