@@ -60,7 +60,7 @@ says('created after a savepoint', '', [ 'BEGIN', 'SAVEPOINT s', @create_1_0, rep
 	[ 1, 3, 3, $new, 0, 1, 3, $new, $new, 3, 6, 't' ]);
 says('a store that a savepoint took up', '', [ 'BEGIN', q{CREATE EXTENSION metrics_ext VERSION '1.0'}, 'SAVEPOINT s', 'SELECT count(metrics_create_store())', $trial, reports(1), 'RELEASE s', $update, reports(2), $layout, 'COMMIT', reports(3), $rows, $holds ],
 	[ 1, 3, 3, $new, 3, 9, 't' ]);
-says('a new store of 1.1 after a savepoint', '', [ 'BEGIN', 'CREATE EXTENSION metrics_ext', 'SAVEPOINT s', 'SELECT count(metrics_create_store())', $trial, reports(1), 'ROLLBACK TO s', 'SELECT count(metrics_create_store())', $trial, reports(1), $layout, 'SAVEPOINT t', reports(2), 'ROLLBACK TO t', reports(3), 'COMMIT', $layout, $rows, $holds ],
+says('a new store of 1.1 after a savepoint', '', [ 'BEGIN', q{CREATE EXTENSION metrics_ext VERSION '1.1'}, 'SAVEPOINT s', 'SELECT count(metrics_create_store())', $trial, reports(1), 'ROLLBACK TO s', 'SELECT count(metrics_create_store())', $trial, reports(1), $layout, 'SAVEPOINT t', reports(2), 'ROLLBACK TO t', reports(3), 'COMMIT', $layout, $rows, $holds ],
 	[ 1, 3, 1, 3, $new, 3, 3, $new, 6, 't' ]);
 
 # A store of an earlier transaction: anything goes.
@@ -73,7 +73,7 @@ says('rolled back to and then done', $prepare, [ 'BEGIN', 'SAVEPOINT s', $update
 	[ 3, 3, $new, $new, 3, 12, 't' ]);
 says('rolled back altogether', $prepare, [ 'BEGIN', 'SAVEPOINT s', reports(2), $update, reports(3), 'RELEASE s', reports(4), 'ROLLBACK', $layout, reports(5), $rows, $holds, $update, $layout, reports(6), $rows, $holds ],
 	[ 3, 3, 3, $old, 3, 6, 't', $new, 3, 9, 't' ]);
-says('taken up and updated by metrics_create_store()', "$prepare; DROP EXTENSION metrics_ext CASCADE; CREATE EXTENSION metrics_ext", [ 'BEGIN', 'SAVEPOINT s', 'SELECT count(metrics_create_store())', reports(2), $layout, 'ROLLBACK TO s', $layout, 'SELECT count(metrics_create_store())', reports(2), 'COMMIT', $layout, $rows, $holds ],
+says('taken up and updated by metrics_create_store()', "$prepare; DROP EXTENSION metrics_ext CASCADE; CREATE EXTENSION metrics_ext VERSION '1.1'", [ 'BEGIN', 'SAVEPOINT s', 'SELECT count(metrics_create_store())', reports(2), $layout, 'ROLLBACK TO s', $layout, 'SELECT count(metrics_create_store())', reports(2), 'COMMIT', $layout, $rows, $holds ],
 	[ 1, 3, $new, $old, 1, 3, $new, 6, 't' ]);
 
 #
