@@ -7,30 +7,11 @@
 
 #include <math.h>
 
-#include "utils/memutils.h"
-
 #include "percentile/sketch.h"
 #include "sketch.h"
 
 #define require(condition) \
 	do { if (!(condition)) { fprintf(stderr, "broken: %s, line %d\n", #condition, __LINE__); abort(); } } while (0)
-
-/* What the sketch needs of the server; the rest is in libpgcommon. */
-MemoryContext TopMemoryContext = NULL;
-
-void *
-MemoryContextAlloc(MemoryContext context, Size size)
-{
-	(void) context;
-	return palloc(size);
-}
-
-void
-ExceptionalCondition(const char *condition, const char *type, const char *file, int line)
-{
-	fprintf(stderr, "%s: %s, %s:%d\n", type, condition, file, line);
-	abort();
-}
 
 static int
 compare(double a, double b)
