@@ -60,7 +60,10 @@ def read(name):
 
 
 def undone(sql):
-    """Milliseconds that SQL takes in a transaction that is rolled back."""
+    """Milliseconds that SQL takes in a transaction that is rolled back, after
+    what the one before left behind has been written and vacuumed."""
+    psql("VACUUM")
+    psql("CHECKPOINT")
     output = psql("BEGIN;\nSET LOCAL client_min_messages = error;\n\\o /dev/null\n\\timing on\n"
                   f"{sql}\n\\timing off\n\\o\nROLLBACK;\n")
     return sum(float(line.split()[1]) for line in output.splitlines() if line.startswith("Time:"))
