@@ -21,6 +21,17 @@ SKIP:
 	like($stdout, qr/^100000 mutations each/, 'each of 100,000 mutated forms is refused or a valid sketch') or diag($stderr);
 }
 
+SKIP:
+{
+	my $seconds = $ENV{CI} ? 60 : 10;
+
+	append_to_file("$out/probe_fuzzer.c", "int LLVMFuzzerTestOneInput(const char *data, long size) { return data == 0 && size < 0; }\n");
+	skip 'no clang with libFuzzer', 1
+	  if system("clang -fsanitize=fuzzer,address,undefined $out/probe_fuzzer.c -o $out/probe_fuzzer 2>/dev/null") != 0;
+	ok(IPC::Run::run([ 'make', '-s', '-C', $fuzz, "OUT=$out", "SECONDS=$seconds", 'fuzz' ], '>', \$stdout, '2>', \$stderr),
+		'and so is what libFuzzer finds') or diag($stderr);
+}
+
 my $node = PostgreSQL::Test::Cluster->new('sketch_fuzz');
 $node->init;
 $node->start;
