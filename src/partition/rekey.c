@@ -23,11 +23,14 @@
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
 #include "catalog/indexing.h"
+#include "catalog/objectaddress.h"
 #include "catalog/partition.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_attrdef.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_depend.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/comment.h"
@@ -36,6 +39,7 @@
 #include "nodes/parsenodes.h"
 #include "partitioning/partbounds.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -332,17 +336,98 @@ trigger_states(Oid parent)
 }
 
 /*
+ * Is a dependent object the key column itself, its default or its NOT NULL, in
+ * one of the tables?
+ */
+static bool
+is_key_itself(const FormData_pg_depend *depend, List *relids, const char *column)
+{
+	ObjectAddress object = {depend->classid, depend->objid, depend->objsubid};
+	char	   *name;
+
+	if (object.classId == ConstraintRelationId)
+	{
+		HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(object.objectId));
+		bool		notnull = HeapTupleIsValid(tuple) &&
+			((Form_pg_constraint) GETSTRUCT(tuple))->contype == 'n';
+
+		if (HeapTupleIsValid(tuple))
+			ReleaseSysCache(tuple);
+		return notnull;
+	}
+	if (object.classId == AttrDefaultRelationId)
+		object = GetAttrDefaultColumnAddress(object.objectId);
+	if (object.classId != RelationRelationId || object.objectSubId == 0 ||
+		!list_member_oid(relids, object.objectId))
+		return false;
+	name = get_attname(object.objectId, object.objectSubId, true);
+	return name != NULL && strcmp(name, column) == 0;
+}
+
+/*
+ * Add descriptions of what depends on an object, the key column and what makes
+ * up the tables aside.  What views make of a row type is made anew each time.
+ */
+static List *
+add_dependents(List *blockers, Oid classid, Oid objid, int32 objsubid,
+			   List *relids, const char *column)
+{
+	Relation	catalog = table_open(DependRelationId, AccessShareLock);
+	ScanKeyData key[3];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(classid));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(objid));
+	ScanKeyInit(&key[2], Anum_pg_depend_refobjsubid, BTEqualStrategyNumber, F_INT4EQ,
+				Int32GetDatum(objsubid));
+	scan = systable_beginscan(catalog, DependReferenceIndexId, true, NULL, 3, key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend depend = (Form_pg_depend) GETSTRUCT(tuple);
+		ObjectAddress object = {depend->classid, depend->objid, depend->objsubid};
+		char	   *description;
+		bool		known = false;
+		ListCell   *cell;
+
+		if (is_key_itself(depend, relids, column) ||
+			(classid == TypeRelationId && depend->deptype == DEPENDENCY_INTERNAL) ||
+			(classid == TypeRelationId && !type_is_enum(objid) && !type_is_enum(get_element_type(objid)) &&
+			 (object.classId != RelationRelationId || get_rel_relkind(object.objectId) == RELKIND_VIEW)))
+			continue;
+		description = getObjectDescription(&object, false);
+		foreach(cell, blockers)
+			known |= strcmp(lfirst(cell), description) == 0;
+		if (!known)
+			blockers = lappend(blockers, description);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return blockers;
+}
+
+static int
+compare_descriptions(const ListCell *a, const ListCell *b)
+{
+	return strcmp(lfirst(a), lfirst(b));
+}
+
+/*
  * Descriptions of the objects for which the key of a partitioned table cannot
  * be changed: whatever uses the key column of parent or partitions, or its type if
- * that is an enum, apart from the columns themselves with their defaults and
- * NOT NULL; what stores rows of these tables as values; and partitions whose
- * rows need not have the same key.  DROP COLUMN would refuse some and silently
- * drop others.  Needs an SPI connection; the list is
- * in its memory.
+ * that is an enum; what stores rows of these tables as values; and partitions
+ * whose rows need not have the same key.  DROP COLUMN would refuse some and
+ * silently drop others.
  */
 List *
 rekey_blockers(Oid parent)
 {
+	char	   *column = get_attname(parent, list_key_column(parent), false);
+	Oid			type = get_atttype(parent, list_key_column(parent));
+	List	   *relids = find_all_inheritors(parent, AccessShareLock, NULL);
+	List	   *types = NIL;
 	List	   *blockers = NIL;
 	ListCell   *cell;
 
@@ -352,47 +437,23 @@ rekey_blockers(Oid parent)
 			blockers = lappend(blockers, psprintf("partition %s, which is not for one key",
 												  qualified_name(lfirst_oid(cell))));
 	}
+	foreach(cell, relids)
+	{
+		Oid			relid = lfirst_oid(cell);
 
-	run_sql("WITH key AS ("	/* the column, in parent and partitions */
-			"  SELECT a.attrelid, a.attnum, a.atttypid, c.reltype"
-			"  FROM pg_catalog.pg_partition_tree(%1$u) t"
-			"  JOIN pg_catalog.pg_attribute p ON p.attrelid = %1$u AND p.attnum = %2$d"
-			"  JOIN pg_catalog.pg_attribute a ON a.attrelid = t.relid AND a.attname = p.attname"
-			"  JOIN pg_catalog.pg_class c ON c.oid = t.relid),"
-			" dependent AS ("	/* on the column */
-			"  SELECT d.* FROM pg_catalog.pg_depend d JOIN key"
-			"   ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass"
-			"   AND d.refobjid = key.attrelid AND d.refobjsubid = key.attnum"
-			"  UNION ALL"	/* on its type, an enum */
-			"  SELECT d.* FROM pg_catalog.pg_depend d"
-			"  JOIN pg_catalog.pg_type t ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass"
-			"   AND d.refobjid IN (t.oid, t.typarray) AND d.deptype <> 'i'"
-			"  WHERE t.typtype = 'e' AND t.oid IN (SELECT atttypid FROM key)"
-			"  UNION ALL"	/* stored values of the row types */
-			"  SELECT d.* FROM pg_catalog.pg_depend d"
-			"  JOIN pg_catalog.pg_type t ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass"
-			"   AND d.refobjid IN (t.oid, t.typarray) AND d.deptype <> 'i'"
-			"  JOIN pg_catalog.pg_class c ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
-			"   AND c.oid = d.objid AND c.relkind <> 'v'"
-			"  WHERE t.oid IN (SELECT reltype FROM key))"
-			" SELECT DISTINCT CASE WHEN r.rulename = '_RETURN'"
-			"  THEN pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, r.ev_class, 0)"
-			"  ELSE pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) END"
-			" FROM dependent d"
-			" LEFT JOIN pg_catalog.pg_rewrite r"
-			"  ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND r.oid = d.objid"
-			" LEFT JOIN pg_catalog.pg_constraint n"
-			"  ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND n.oid = d.objid AND n.contype = 'n'"
-			" LEFT JOIN pg_catalog.pg_attrdef f"
-			"  ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND f.oid = d.objid"
-			" WHERE n.oid IS NULL"	/* the column itself, with its default */
-			"  AND NOT EXISTS (SELECT 1 FROM key WHERE key.attrelid = f.adrelid AND key.attnum = f.adnum)"
-			"  AND NOT (d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass"
-			"   AND EXISTS (SELECT 1 FROM key WHERE key.attrelid = d.objid AND key.attnum = d.objsubid))"
-			" ORDER BY 1", parent, list_key_column(parent));
-	for (uint64 i = 0; i < SPI_processed; i++)
-		blockers = lappend(blockers,
-						   SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+		blockers = add_dependents(blockers, RelationRelationId, relid, get_attnum(relid, column),
+								  relids, column);
+		types = lappend_oid(types, get_rel_type_id(relid));
+	}
+	if (type_is_enum(type))
+		types = lappend_oid(types, type);
+	foreach(cell, types)
+	{
+		blockers = add_dependents(blockers, TypeRelationId, lfirst_oid(cell), 0, relids, column);
+		blockers = add_dependents(blockers, TypeRelationId, get_array_type(lfirst_oid(cell)), 0,
+								  relids, column);
+	}
+	list_sort(blockers, compare_descriptions);
 	return blockers;
 }
 
