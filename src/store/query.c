@@ -6,7 +6,11 @@
  * privileges, row security, triggers and foreign keys act as they would for
  * the same SQL.  Names are qualified, and operators are written so that
  * pg_catalog has an exact match for the types of their operands: no other
- * operator on the caller's search_path can be taken instead.
+ * operator is taken instead, unless the caller has put its schema before
+ * pg_catalog himself.
+ *
+ * What reports run is planned without sequential scans: a generic plan that was
+ * made while a table was empty would outlive that.
  */
 #include "postgres.h"
 
@@ -15,6 +19,7 @@
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "optimizer/cost.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -150,6 +155,32 @@ store_plan(const MetricsStore *store, const StoreQuery *query, const char *keys)
 	return plan;
 }
 
+static uint64
+execute(const MetricsStore *store, const StoreQuery *query, const char *keys,
+		Datum *values, const char *nulls, Snapshot snapshot)
+{
+	StorePlan	plan = store_plan(store, query, keys);
+	bool		save_enable_seqscan = enable_seqscan;
+	int			rc;
+
+	PG_TRY();
+	{
+		enable_seqscan &= query->reader;
+		rc = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot,
+								  query->reader, true, 0);
+	}
+	PG_FINALLY();
+	{
+		enable_seqscan = save_enable_seqscan;
+	}
+	PG_END_TRY();
+
+	if (rc < 0)
+		elog(ERROR, "could not execute \"%s\": %s", query->sql,
+			 SPI_result_code_string(rc));
+	return SPI_processed;
+}
+
 /*
  * Run a query and return the number of rows it gave or changed.  The rows
  * stand in SPI_tuptable, in the memory of the SPI connection.
@@ -158,13 +189,7 @@ uint64
 store_execute(const MetricsStore *store, const StoreQuery *query,
 			  const char *keys, Datum *values, const char *nulls)
 {
-	int			rc = SPI_execute_plan(store_plan(store, query, keys), values,
-									  nulls, query->reader, 0);
-
-	if (rc < 0)
-		elog(ERROR, "could not execute \"%s\": %s", query->sql,
-			 SPI_result_code_string(rc));
-	return SPI_processed;
+	return execute(store, query, keys, values, nulls, InvalidSnapshot);
 }
 
 /* The same as of a snapshot, for more than one query to see the same. */
@@ -172,13 +197,28 @@ uint64
 store_execute_at(const MetricsStore *store, const StoreQuery *query, const char *keys,
 				 Datum *values, Snapshot snapshot)
 {
-	int			rc = SPI_execute_snapshot(store_plan(store, query, keys), values, NULL,
-										  snapshot, InvalidSnapshot, false, true, 0);
+	return execute(store, query, keys, values, NULL, snapshot);
+}
 
-	if (rc < 0)
-		elog(ERROR, "could not execute \"%s\": %s", query->sql,
-			 SPI_result_code_string(rc));
-	return SPI_processed;
+static Portal
+open_cursor(const MetricsStore *store, const StoreQuery *query, const char *keys,
+			Datum *values, const char *nulls)
+{
+	StorePlan	plan = store_plan(store, query, keys);
+	bool		save_enable_seqscan = enable_seqscan;
+	Portal		portal;
+
+	PG_TRY();
+	{
+		enable_seqscan &= query->reader;
+		portal = SPI_cursor_open(NULL, plan, values, nulls, query->reader);
+	}
+	PG_FINALLY();
+	{
+		enable_seqscan = save_enable_seqscan;
+	}
+	PG_END_TRY();
+	return portal;
 }
 
 /*
@@ -191,8 +231,7 @@ store_for_each(const MetricsStore *store, const StoreQuery *query,
 			   const char *keys, Datum *values, const char *nulls,
 			   StoreRowCallback callback, void *arg)
 {
-	Portal		portal = SPI_cursor_open(NULL, store_plan(store, query, keys),
-										 values, nulls, query->reader);
+	Portal		portal = open_cursor(store, query, keys, values, nulls);
 	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext,
 													  "metrics_ext row",
 													  ALLOCSET_DEFAULT_SIZES);
