@@ -457,7 +457,7 @@ trial_save(const MetricsStore *store, Trial *trial)
 	return !trial_read(store, trial->id, trial) ||
 		(ItemPointerEquals(&before.tid, &trial->tid) &&
 		 before.has_state == trial->has_state &&
-		 ItemPointerEquals(&before.state_tid, &trial->state_tid));
+		 (!trial->has_state || ItemPointerEquals(&before.state_tid, &trial->state_tid)));
 }
 
 /* An empty set of trials, in the current memory context. */
