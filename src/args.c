@@ -2,8 +2,8 @@
  * args.c
  *	  Arguments of functions.
  *
- * None of our functions is STRICT: an argument that is NULL by accident would
- * make a report vanish without a word.
+ * No function that reads or writes the store is STRICT: an argument that is
+ * NULL by accident would make a report vanish without a word.
  */
 #include "postgres.h"
 
