@@ -36,18 +36,16 @@
 #include "commands/comment.h"
 #include "commands/defrem.h"
 #include "executor/spi.h"
-#include "nodes/parsenodes.h"
-#include "partitioning/partbounds.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "partition/list_table.h"
 #include "partition/rekey.h"
 #include "sql.h"
 
@@ -70,32 +68,6 @@ typedef struct Partition
 	char	   *name;			/* qualified and quoted */
 	char	   *value;			/* its one bound value, as text */
 } Partition;
-
-static char *
-qualified_name(Oid relid)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-									  get_rel_name(relid));
-}
-
-/* The only key column of a LIST-partitioned table. */
-static AttrNumber
-list_key_column(Oid parent)
-{
-	Relation	rel = table_open(parent, AccessShareLock);
-	AttrNumber	attnum;
-
-	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
-		RelationGetPartitionKey(rel)->strategy != PARTITION_STRATEGY_LIST ||
-		RelationGetPartitionKey(rel)->partattrs[0] == InvalidAttrNumber)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not partitioned by LIST on a column",
-						RelationGetRelationName(rel))));
-	attnum = RelationGetPartitionKey(rel)->partattrs[0];
-	table_close(rel, AccessShareLock);
-	return attnum;
-}
 
 static ColumnProperties
 read_column(Oid relid, const char *column)
@@ -179,24 +151,6 @@ write_column(Oid relid, const char *column, const ColumnProperties *p)
 		CreateComments(relid, RelationRelationId, attnum, p->comment);
 	if (!p->acl_isnull)
 		write_grants(relid, attnum, p->acl);
-}
-
-/*
- * Enter a CHECK constraint as valid.  Only for one that holds by construction,
- * on a table that we hold an AccessExclusiveLock on.
- */
-static void
-mark_check_valid(Oid relid, const char *name)
-{
-	Relation	catalog = table_open(ConstraintRelationId, RowExclusiveLock);
-	HeapTuple	tuple = SearchSysCacheCopy1(CONSTROID,
-											ObjectIdGetDatum(get_relation_constraint_oid(relid, name, false)));
-
-	((Form_pg_constraint) GETSTRUCT(tuple))->convalidated = true;
-	CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
-	table_close(catalog, RowExclusiveLock);
-	CacheInvalidateRelcacheByRelid(relid);
-	CommandCounterIncrement();
 }
 
 /* The partition's part: a new column whose value is the bound of the partition. */
@@ -285,35 +239,6 @@ rekey_parent(Oid parent, const char *column)
 	if (properties.notnull)
 		run_sql("ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", name, old_column);
 	write_column(parent, column, &properties);
-}
-
-/* The one bound value of a partition, as text; NULL if it has none or more. */
-static char *
-bound_value(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Datum		bound;
-	bool		isnull;
-	PartitionBoundSpec *spec;
-	Const	   *value;
-	Oid			output;
-	bool		varlena;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	bound = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relpartbound, &isnull);
-	if (isnull)
-		elog(ERROR, "relation %u is not a partition", relid);
-	spec = stringToNode(TextDatumGetCString(bound));
-	ReleaseSysCache(tuple);
-
-	if (spec->is_default || list_length(spec->listdatums) != 1)
-		return NULL;
-	value = linitial_node(Const, spec->listdatums);
-	if (value->constisnull)
-		return NULL;
-	getTypeOutputInfo(value->consttype, &output, &varlena);
-	return OidOutputFunctionCall(output, value->constvalue);
 }
 
 /* SQL that gives triggers of the partitions back what ATTACH would forget. */
@@ -424,16 +349,16 @@ compare_descriptions(const ListCell *a, const ListCell *b)
 List *
 rekey_blockers(Oid parent)
 {
-	char	   *column = get_attname(parent, list_key_column(parent), false);
-	Oid			type = get_atttype(parent, list_key_column(parent));
+	ListTable	table;
 	List	   *relids = find_all_inheritors(parent, AccessShareLock, NULL);
 	List	   *types = NIL;
 	List	   *blockers = NIL;
 	ListCell   *cell;
 
+	list_table_open(parent, AccessShareLock, &table);
 	foreach(cell, find_inheritance_children(parent, AccessShareLock))
 	{
-		if (bound_value(lfirst_oid(cell)) == NULL)
+		if (partition_bound_value(lfirst_oid(cell)) == NULL)
 			blockers = lappend(blockers, psprintf("partition %s, which is not for one key",
 												  qualified_name(lfirst_oid(cell))));
 	}
@@ -441,17 +366,17 @@ rekey_blockers(Oid parent)
 	{
 		Oid			relid = lfirst_oid(cell);
 
-		blockers = add_dependents(blockers, RelationRelationId, relid, get_attnum(relid, column),
-								  relids, column);
+		blockers = add_dependents(blockers, RelationRelationId, relid, get_attnum(relid, table.column),
+								  relids, table.column);
 		types = lappend_oid(types, get_rel_type_id(relid));
 	}
-	if (type_is_enum(type))
-		types = lappend_oid(types, type);
+	if (type_is_enum(table.type))
+		types = lappend_oid(types, table.type);
 	foreach(cell, types)
 	{
-		blockers = add_dependents(blockers, TypeRelationId, lfirst_oid(cell), 0, relids, column);
+		blockers = add_dependents(blockers, TypeRelationId, lfirst_oid(cell), 0, relids, table.column);
 		blockers = add_dependents(blockers, TypeRelationId, get_array_type(lfirst_oid(cell)), 0,
-								  relids, column);
+								  relids, table.column);
 	}
 	list_sort(blockers, compare_descriptions);
 	return blockers;
@@ -469,29 +394,28 @@ rekey_blockers(Oid parent)
 void
 rekey_to_text(Oid parent, const char *while_empty)
 {
-	char	   *parent_name = qualified_name(parent);
-	char	   *column = get_attname(parent, list_key_column(parent), false);
-	Oid			old_type = get_atttype(parent, list_key_column(parent));
+	ListTable	table;
 	List	   *triggers = trigger_states(parent);
 	List	   *partitions = NIL;
 	ListCell   *cell;
 
+	list_table_open(parent, AccessExclusiveLock, &table);
 	foreach(cell, find_inheritance_children(parent, AccessExclusiveLock))
 	{
 		Partition  *partition = palloc(sizeof(Partition));
 
 		partition->relid = lfirst_oid(cell);
 		partition->name = qualified_name(partition->relid);
-		partition->value = bound_value(partition->relid);
+		partition->value = partition_bound_value(partition->relid);
 		if (partition->value == NULL)
 			elog(ERROR, "partition %s is not for one key", partition->name);
 		partitions = lappend(partitions, partition);
-		run_sql("ALTER TABLE %s DETACH PARTITION %s", parent_name, partition->name);
+		run_sql("ALTER TABLE %s DETACH PARTITION %s", table.name, partition->name);
 	}
 
 	foreach(cell, partitions)
-		rekey_partition(lfirst(cell), column);
-	rekey_parent(parent, column);
+		rekey_partition(lfirst(cell), table.column);
+	rekey_parent(parent, table.column);
 	if (while_empty)
 		run_sql("%s", while_empty);
 
@@ -500,11 +424,11 @@ rekey_to_text(Oid parent, const char *while_empty)
 		Partition  *partition = lfirst(cell);
 
 		run_sql("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES IN (%s)",
-						 parent_name, partition->name, quote_literal_cstr(partition->value));
+						 table.name, partition->name, quote_literal_cstr(partition->value));
 	}
 	foreach(cell, triggers)
 		run_sql("%s", (const char *) lfirst(cell));
 
-	if (type_is_enum(old_type))
-		run_sql("DROP TYPE %s", format_type_be_qualified(old_type));
+	if (type_is_enum(table.type))
+		run_sql("DROP TYPE %s", format_type_be_qualified(table.type));
 }

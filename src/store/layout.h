@@ -39,5 +39,7 @@ typedef struct LayoutVersion
 extern const LayoutStep layout_steps_1_0[];
 extern const LayoutLock layout_locks_1_1[];
 extern const LayoutStep layout_steps_1_1[];
+extern const LayoutLock layout_locks_1_3[];
+extern const LayoutStep layout_steps_1_3[];
 
 #endif							/* METRICS_LAYOUT_H */

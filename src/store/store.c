@@ -463,14 +463,17 @@ metrics_grant(PG_FUNCTION_ARGS)
 
 	SPI_connect();
 	run_sql("GRANT USAGE ON SCHEMA %1$s TO %2$s;"
-						  "GRANT SELECT ON %1$s.metrics, %1$s.trials, %1$s.metrics_layout,"
-						  " %1$s.metrics_partition_kind, %1$s.metrics_route,"
-						  " %1$s.metrics_trial_state TO %2$s", schema, role);
+			"GRANT SELECT ON %1$s.metrics, %1$s.trials, %1$s.metrics_layout,"
+			" %1$s.metrics_partition_kind, %1$s.metrics_route,"
+			" %1$s.metrics_trial_state TO %2$s", schema, role);
+	if (store.layout >= LAYOUT_1_3)
+		run_sql("GRANT SELECT ON %1$s.metrics_route_pattern, %1$s.metrics_partition,"
+				" %1$s.metrics_managed_table, %1$s.metrics_failure TO %2$s", schema, role);
 	if (writer)
 		run_sql("GRANT INSERT, UPDATE ON %1$s.metrics, %1$s.trials,"
-							  " %1$s.metrics_trial_state TO %2$s;"
-							  "GRANT USAGE ON SEQUENCE %1$s.metrics_id_seq TO %2$s",
-							  schema, role);
+				" %1$s.metrics_trial_state TO %2$s;"
+				"GRANT USAGE ON SEQUENCE %1$s.metrics_id_seq TO %2$s",
+				schema, role);
 	SPI_finish();
 	PG_RETURN_VOID();
 }
