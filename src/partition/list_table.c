@@ -35,6 +35,28 @@ qualified_name(Oid relid)
 									  get_rel_name(relid));
 }
 
+/* The role that owns a relation; an error if it was dropped, relation or role. */
+Oid
+relation_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid),
+				 errhint("It was dropped; if it was managed, call metrics_unmanage_partitions(%u).", relid)));
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the owner of %s does not exist", qualified_name(relid)),
+				 errhint("Give it another with ALTER TABLE … OWNER TO.")));
+	return owner;
+}
+
 /*
  * Lock a table and read what is to know of it; an error if it is not
  * partitioned by LIST on a column.  The lock is kept.
@@ -55,7 +77,6 @@ list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table)
 				 errhint("Create the table with PARTITION BY LIST (column).")));
 
 	table->relid = parent;
-	table->owner = rel->rd_rel->relowner;
 	table->namespace = RelationGetNamespace(rel);
 	table->name = qualified_name(parent);
 	table->attnum = key->partattrs[0];

@@ -13,7 +13,6 @@
 typedef struct ListTable
 {
 	Oid			relid;
-	Oid			owner;
 	Oid			namespace;
 	char	   *name;			/* qualified and quoted */
 	char	   *column;			/* of the key, not quoted */
@@ -32,6 +31,7 @@ extern Datum list_table_key(const ListTable *table, const char *key);
 extern Oid	list_table_partition(Oid parent, Datum key);
 extern char *partition_bound_value(Oid partition);
 extern char *qualified_name(Oid relid);
+extern Oid	relation_owner(Oid relid);
 extern void mark_check_valid(Oid relid, const char *name);
 
 #endif							/* METRICS_LIST_TABLE_H */
