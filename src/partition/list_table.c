@@ -17,6 +17,7 @@
 #include "nodes/parsenodes.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -86,8 +87,17 @@ list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table)
 	table->opfamily = key->partopfamily[0];
 	table->optype = key->partopcintype[0];
 	table->collation = key->partcollation[0];
+	table->column_collation = TupleDescAttr(RelationGetDescr(rel), table->attnum - 1)->attcollation;
 	table->default_partition = get_default_partition_oid(parent);
 	table_close(rel, NoLock);
+}
+
+/* The same, giving the lock back: for what is only looked at. */
+void
+list_table_look(Oid parent, ListTable *table)
+{
+	list_table_open(parent, AccessShareLock, table);
+	UnlockRelationOid(parent, AccessShareLock);
 }
 
 /* Refuse a table whose key is no text: we make partitions for texts only. */
@@ -114,14 +124,11 @@ list_table_key(const ListTable *table, const char *key)
 	return OidInputFunctionCall(input, unconstify(char *, key), ioparam, table->typmod);
 }
 
-/*
- * The partition whose bound has a key; InvalidOid if none has.  Needs a lock on
- * the parent.
- */
+/* The partition whose bound has a key; InvalidOid if none has. */
 Oid
 list_table_partition(Oid parent, Datum key)
 {
-	Relation	rel = table_open(parent, NoLock);
+	Relation	rel = table_open(parent, AccessShareLock);
 	PartitionKey partkey = RelationGetPartitionKey(rel);
 	PartitionDesc desc = RelationGetPartitionDesc(rel, false);
 	Oid			partition = InvalidOid;
@@ -135,7 +142,7 @@ list_table_partition(Oid parent, Datum key)
 		if (offset >= 0 && equal)
 			partition = desc->oids[desc->boundinfo->indexes[offset]];
 	}
-	table_close(rel, NoLock);
+	table_close(rel, AccessShareLock);
 	return partition;
 }
 

@@ -22,10 +22,12 @@ typedef struct ListTable
 	Oid			opfamily;		/* by which keys compare */
 	Oid			optype;
 	Oid			collation;
+	Oid			column_collation;	/* usually the same */
 	Oid			default_partition;	/* InvalidOid if there is none */
 } ListTable;
 
 extern void list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table);
+extern void list_table_look(Oid parent, ListTable *table);
 extern void list_table_check_text_key(const ListTable *table);
 extern Datum list_table_key(const ListTable *table, const char *key);
 extern Oid	list_table_partition(Oid parent, Datum key);

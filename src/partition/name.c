@@ -9,6 +9,7 @@
 
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"

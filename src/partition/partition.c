@@ -81,7 +81,7 @@ lock_referenced_tables(Oid parent, Oid model)
 
 /*
  * The tables that have the rows of the default partition: itself, or the leaves
- * below it.  All are locked, from the top.
+ * below it.  All are locked, from the top, unless the lock mode is NoLock.
  */
 List *
 partition_default_tables(const ListTable *table, LOCKMODE lockmode)
@@ -91,7 +91,8 @@ partition_default_tables(const ListTable *table, LOCKMODE lockmode)
 
 	if (!OidIsValid(table->default_partition))
 		return NIL;
-	LockRelationOid(table->default_partition, lockmode);
+	if (lockmode != NoLock)
+		LockRelationOid(table->default_partition, lockmode);
 	foreach(cell, find_all_inheritors(table->default_partition, lockmode, NULL))
 	{
 		char		relkind = get_rel_relkind(lfirst_oid(cell));
@@ -217,7 +218,6 @@ static bool
 try_add(Oid parent, const char *key, Oid model, LOCKMODE lockmode, PartitionAdded *added)
 {
 	Addition	addition = {.model = model, .key = key, .like_parent = model == parent};
-	Oid			column_collation;
 	bool		moves;
 	ListCell   *cell;
 
@@ -233,8 +233,7 @@ try_add(Oid parent, const char *key, Oid model, LOCKMODE lockmode, PartitionAdde
 
 	addition.literal = quote_literal_cstr(key);
 	addition.column = quote_identifier(addition.table.column);
-	column_collation = get_attcollation(parent, addition.table.attnum);
-	if (addition.table.collation != column_collation)
+	if (addition.table.collation != addition.table.column_collation)
 		addition.column = psprintf("%s COLLATE %s", addition.column,
 								   generate_collation_name(addition.table.collation));
 	addition.default_tables = partition_default_tables(&addition.table, AccessExclusiveLock);
@@ -293,18 +292,21 @@ partition_add(Oid parent, const char *key, Oid model, PartitionAdded *added)
 }
 
 /*
- * Take a partition off its parent; it stays, as a table of its own.  Acts as
- * the owner of the parent.
+ * Take a partition off its parent, as the owner of the parent.  It stays as a
+ * table of its own, or is dropped.
  */
 void
-partition_detach(Oid parent, Oid partition)
+partition_detach(Oid parent, Oid partition, bool keep_table)
 {
+	char	   *name = qualified_name(partition);
 	SavedIdentity saved;
 
 	act_as(relation_owner(parent), "pg_catalog, pg_temp", &saved);
 	limit_lock_waits();
 	SPI_connect();
-	run_sql("ALTER TABLE %s DETACH PARTITION %s", qualified_name(parent), qualified_name(partition));
+	run_sql("ALTER TABLE %s DETACH PARTITION %s", qualified_name(parent), name);
+	if (!keep_table)
+		run_sql("DROP TABLE %s", name);
 	SPI_finish();
 	act_as_before(&saved);
 }

@@ -18,6 +18,6 @@ typedef struct PartitionAdded
 extern char *partition_name(Oid parent, const char *key);
 extern List *partition_default_tables(const ListTable *table, LOCKMODE lockmode);
 extern void partition_add(Oid parent, const char *key, Oid model, PartitionAdded *added);
-extern void partition_detach(Oid parent, Oid partition);
+extern void partition_detach(Oid parent, Oid partition, bool keep_table);
 
 #endif							/* METRICS_PARTITION_H */

@@ -11,6 +11,9 @@
  *
  * Rows are found by an index that leads with the key.  Only a table of a few
  * pages is scanned without one.
+ *
+ * What only looks gives its locks back at once, so that stronger ones can be
+ * taken in the right order afterwards.
  */
 #include "postgres.h"
 
@@ -22,6 +25,7 @@
 #include "access/tableam.h"
 #include "access/tupconvert.h"
 #include "catalog/index.h"
+#include "catalog/pg_am.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -83,7 +87,7 @@ relocate_wants_index(Oid source, const ListTable *table)
 	bool		wants = !OidIsValid(leading_index(rel, table, &options)) &&
 		RelationGetNumberOfBlocks(rel) > MAX_SCANNED_PAGES;
 
-	table_close(rel, NoLock);
+	table_close(rel, AccessShareLock);
 	return wants;
 }
 
@@ -124,7 +128,7 @@ relocate_count(Oid source, const ListTable *table, Datum key, uint64 limit)
 	}
 	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
-	table_close(rel, NoLock);
+	table_close(rel, AccessShareLock);
 	return count;
 }
 
@@ -228,12 +232,12 @@ relocate_keys(Oid source, const ListTable *table)
 		Relation	index = index_open(indexid, AccessShareLock);
 
 		keys = indexed_keys(rel, index, options, table, snapshot);
-		index_close(index, NoLock);
+		index_close(index, AccessShareLock);
 	}
 	else
 		keys = scanned_keys(rel, table, snapshot);
 	UnregisterSnapshot(snapshot);
-	table_close(rel, NoLock);
+	table_close(rel, AccessShareLock);
 	return keys;
 }
 
