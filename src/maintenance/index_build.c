@@ -38,7 +38,7 @@ PGDLLEXPORT void metrics_index_worker_main(Datum main_arg);
  * then CREATE INDEX.  The index compares as the partition key does.
  */
 static const char *const statements_query =
-	"SELECT format('DROP INDEX CONCURRENTLY %%s', i.indexrelid::regclass),"
+	"SELECT 'DROP INDEX CONCURRENTLY ' || i.indexrelid::regclass::text,"
 	"  format('CREATE INDEX CONCURRENTLY %%I ON %%s (%%I%%s %%I.%%I)', %3$s::text, %1$u::regclass, a.attname,"
 	"   (SELECT format(' COLLATE %%I.%%I', n.nspname, c.collname) FROM pg_collation c"
 	"    JOIN pg_namespace n ON n.oid = c.collnamespace WHERE c.oid = p.partcollation[0]), n.nspname, o.opcname)"
@@ -49,10 +49,14 @@ static const char *const statements_query =
 	" LEFT JOIN pg_index i ON i.indexrelid = c.oid AND i.indrelid = %1$u AND NOT i.indisvalid"
 	" WHERE p.partrelid = %2$u";
 
-/* Run a utility statement as if a client had sent it, in a transaction of its own. */
+/*
+ * Run a utility statement as if a client had sent it, outside a transaction.  It
+ * commits in the middle, so its memory is that of the caller.
+ */
 static void
 run_alone(const char *sql)
 {
+	MemoryContext context = CurrentMemoryContext;
 	RawStmt    *raw = linitial_node(RawStmt, raw_parser(sql, RAW_PARSE_DEFAULT));
 	PlannedStmt *statement = makeNode(PlannedStmt);
 
@@ -62,12 +66,13 @@ run_alone(const char *sql)
 	statement->stmt_len = strlen(sql);
 
 	StartTransactionCommand();
-	set_local("search_path", "pg_catalog, pg_temp");
+	MemoryContextSwitchTo(context);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	ProcessUtility(statement, sql, false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
 	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
 }
 
 /*
@@ -85,7 +90,6 @@ maintenance_build_index(const WantedIndex *wanted)
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	set_local("search_path", "pg_catalog, pg_temp");
 	SPI_connect();
 	name = get_rel_name(wanted->table);
 	if (name)
@@ -105,13 +109,11 @@ maintenance_build_index(const WantedIndex *wanted)
 	MemoryContextSwitchTo(context);
 	if (drop)
 		run_alone(drop);
-	MemoryContextSwitchTo(context);
 	if (create)
 	{
 		run_alone(create);
 		ereport(LOG, (errmsg_internal("metrics_ext: %s", create)));
 	}
-	MemoryContextSwitchTo(context);
 }
 
 /* Main function of a worker that builds the index of one table. */
@@ -123,6 +125,7 @@ metrics_index_worker_main(Datum main_arg)
 	memcpy(&wanted, MyBgworkerEntry->bgw_extra, sizeof(wanted));
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("statement_timeout", "0", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("lock_timeout", WAIT_LIMIT, PGC_USERSET, PGC_S_OVERRIDE);
 	maintenance_build_index(&wanted);

@@ -25,7 +25,6 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -365,6 +364,8 @@ look_into_default(MaintenanceRound *round, const MetricsStore *store, const Main
 		add_task(round, task->parent, NULL, unindexed);
 		return;
 	}
+	if (OidIsValid(unindexed))
+		partition_check_index(&table, unindexed);
 
 	room = metrics_max_partitions - managed_partition_count(task->parent);
 	waiting = round->everything ? NIL : waiting_keys(store, task->parent);
@@ -461,44 +462,6 @@ do_task(MaintenanceRound *round, const MetricsStore *store, const MaintenanceTas
 		note_success(store, task->parent, task->key);
 }
 
-/* Errors that are meant for the whole session, not for what it is doing. */
-static bool
-ends_session(const ErrorData *error)
-{
-	return error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION ||
-		error->sqlerrcode == ERRCODE_OUT_OF_MEMORY;
-}
-
-/* Run a function in a subtransaction; returns its error, or NULL. */
-static ErrorData *
-attempt(void (*function) (void *arg), void *arg)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		function(arg);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	if (error && ends_session(error))
-		ReThrowError(error);
-	return error;
-}
-
 typedef struct TaskCall
 {
 	MaintenanceRound *round;
@@ -506,12 +469,13 @@ typedef struct TaskCall
 	const MaintenanceTask *task;
 } TaskCall;
 
-static void
+static bool
 call_task(void *arg)
 {
 	TaskCall   *call = arg;
 
 	do_task(call->round, call->store, call->task);
+	return true;
 }
 
 /*
@@ -534,7 +498,7 @@ maintenance_step(MaintenanceRound *round, const MetricsStore *store)
 		ErrorData  *error;
 
 		round->tasks = list_delete_first(round->tasks);
-		error = attempt(call_task, &call);
+		error = run_in_subtransaction(call_task, &call);
 		if (error)
 			note_failure(store, task->parent, task->key, error);
 	}
@@ -594,13 +558,14 @@ typedef struct DrainCall
 	PartitionAdded added;
 } DrainCall;
 
-static void
+static bool
 call_drain(void *arg)
 {
 	DrainCall  *call = arg;
 
 	managed_add(call->store, call->parent, call->key, GetUserNameFromId(GetUserId(), false), &call->added);
 	note_success(call->store, call->parent, call->key);
+	return true;
 }
 
 /* Sleep between attempts, longer each time. */
@@ -652,7 +617,7 @@ metrics_drain(PG_FUNCTION_ARGS)
 			continue;
 		}
 
-		error = attempt(call_drain, &call);
+		error = run_in_subtransaction(call_drain, &call);
 		if (error == NULL)
 			break;
 		if (!commits || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)

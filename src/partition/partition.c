@@ -21,7 +21,6 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/partition.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
@@ -31,7 +30,6 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 #include "utils/ruleutils.h"
 
 #include "guc.h"
@@ -109,6 +107,19 @@ partition_default_tables(const ListTable *table, LOCKMODE lockmode)
 	return tables;
 }
 
+/* Refuse to look for rows where that would be a scan while others wait. */
+void
+partition_check_index(const ListTable *table, Oid default_table)
+{
+	if (relocate_wants_index(default_table, table))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s has no index that leads with \"%s\"", qualified_name(default_table), table->column),
+				 errdetail("Without one, it would be scanned while others wait."),
+				 errhint("CREATE INDEX CONCURRENTLY ON %s (%s), or leave it to the background worker or CALL metrics_drain().",
+						 qualified_name(default_table), quote_identifier(table->column))));
+}
+
 /* Has the default partition rows of the key? */
 static bool
 default_has_key(const Addition *addition)
@@ -117,14 +128,7 @@ default_has_key(const Addition *addition)
 
 	foreach(cell, addition->default_tables)
 	{
-		if (relocate_wants_index(lfirst_oid(cell), &addition->table))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("%s has no index that leads with \"%s\"",
-							qualified_name(lfirst_oid(cell)), addition->table.column),
-					 errdetail("Without one, it would be scanned while others wait."),
-					 errhint("CREATE INDEX CONCURRENTLY ON %s (%s), or leave it to the background worker or CALL metrics_drain().",
-							 qualified_name(lfirst_oid(cell)), quote_identifier(addition->table.column))));
+		partition_check_index(&addition->table, lfirst_oid(cell));
 		if (relocate_count(lfirst_oid(cell), &addition->table, addition->value, 1) > 0)
 			return true;
 	}
@@ -210,45 +214,65 @@ attach(const Addition *addition, Oid partition)
 				quote_identifier(addition->check));
 }
 
+/* A request for a partition. */
+typedef struct Request
+{
+	Oid			parent;
+	const char *key;
+	Oid			model;
+	LOCKMODE	lockmode;		/* of the parent */
+	PartitionAdded *added;
+} Request;
+
 /*
  * Add a partition while holding the parent at a lock mode; false if that would
  * have to be AccessExclusiveLock, because rows move.
  */
 static bool
-try_add(Oid parent, const char *key, Oid model, LOCKMODE lockmode, PartitionAdded *added)
+try_add(void *arg)
 {
-	Addition	addition = {.model = model, .key = key, .like_parent = model == parent};
+	Request    *request = arg;
+	PartitionAdded *added = request->added;
+	Addition	addition = {
+		.model = request->model, .key = request->key,
+		.like_parent = request->model == request->parent
+	};
 	bool		moves;
 	ListCell   *cell;
 
-	lock_referenced_tables(parent, model);
-	list_table_open(parent, lockmode, &addition.table);
+	SPI_connect();
+	lock_referenced_tables(request->parent, request->model);
+	list_table_open(request->parent, request->lockmode, &addition.table);
 	list_table_check_text_key(&addition.table);
-	addition.value = list_table_key(&addition.table, key);
+	addition.value = list_table_key(&addition.table, request->key);
 	added->moved = 0;
-	added->partition = list_table_partition(parent, addition.value);
+	added->partition = list_table_partition(request->parent, addition.value);
 	added->created = !OidIsValid(added->partition);
 	if (!added->created)
+	{
+		SPI_finish();
 		return true;
+	}
 
-	addition.literal = quote_literal_cstr(key);
+	addition.literal = quote_literal_cstr(request->key);
 	addition.column = quote_identifier(addition.table.column);
 	if (addition.table.collation != addition.table.column_collation)
 		addition.column = psprintf("%s COLLATE %s", addition.column,
 								   generate_collation_name(addition.table.collation));
 	addition.default_tables = partition_default_tables(&addition.table, AccessExclusiveLock);
 	moves = default_has_key(&addition);
-	if (moves && lockmode != AccessExclusiveLock)
-		return false;
-
-	added->partition = create_table(&addition);
-	if (moves)
-		check_direct_references(&addition);
-	foreach(cell, moves ? addition.default_tables : NIL)
-		added->moved += relocate_rows(lfirst_oid(cell), added->partition, &addition.table,
-									  addition.value);
-	attach(&addition, added->partition);
-	return true;
+	if (!moves || request->lockmode == AccessExclusiveLock)
+	{
+		added->partition = create_table(&addition);
+		if (moves)
+			check_direct_references(&addition);
+		foreach(cell, moves ? addition.default_tables : NIL)
+			added->moved += relocate_rows(lfirst_oid(cell), added->partition, &addition.table,
+										  addition.value);
+		attach(&addition, added->partition);
+	}
+	SPI_finish();
+	return OidIsValid(added->partition);
 }
 
 /*
@@ -261,32 +285,22 @@ try_add(Oid parent, const char *key, Oid model, LOCKMODE lockmode, PartitionAdde
 void
 partition_add(Oid parent, const char *key, Oid model, PartitionAdded *added)
 {
+	Request		request = {parent, key, model, ShareUpdateExclusiveLock, added};
 	SavedIdentity saved;
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	bool		done;
+	ErrorData  *error;
 
 	act_as(relation_owner(parent), "pg_catalog, pg_temp", &saved);
 	set_local("default_tablespace", "");
 	limit_lock_waits();
 
-	/* Without the locks of the first try, or their order would be lost. */
-	BeginInternalSubTransaction(NULL);
-	SPI_connect();
-	done = try_add(parent, key, model, ShareUpdateExclusiveLock, added);
-	SPI_finish();
-	if (done)
-		ReleaseCurrentSubTransaction();
-	else
-		RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-
-	if (!done)
+	/* In a subtransaction, to be rid of its locks if stronger ones are needed. */
+	error = run_in_subtransaction(try_add, &request);
+	if (error)
+		ReThrowError(error);
+	if (!OidIsValid(added->partition))
 	{
-		SPI_connect();
-		(void) try_add(parent, key, model, AccessExclusiveLock, added);
-		SPI_finish();
+		request.lockmode = AccessExclusiveLock;
+		(void) try_add(&request);
 	}
 	act_as_before(&saved);
 }

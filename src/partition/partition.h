@@ -17,6 +17,7 @@ typedef struct PartitionAdded
 
 extern char *partition_name(Oid parent, const char *key);
 extern List *partition_default_tables(const ListTable *table, LOCKMODE lockmode);
+extern void partition_check_index(const ListTable *table, Oid default_table);
 extern void partition_add(Oid parent, const char *key, Oid model, PartitionAdded *added);
 extern void partition_detach(Oid parent, Oid partition, bool keep_table);
 
