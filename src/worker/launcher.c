@@ -8,10 +8,10 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
-#include "access/stratnum.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_database.h"
 #include "libpq/pqsignal.h"
@@ -21,8 +21,8 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "utils/fmgroids.h"
 #include "utils/guc.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -86,36 +86,33 @@ is_open(Form_pg_database database)
 
 /*
  * The next database, by OID, that one can connect to; InvalidOid after the
- * last.  Asked before each start, since databases come and go.
+ * last.  Asked before each start, since databases come and go.  Who is
+ * connected to none has no index to go by.
  */
 static Oid
 next_database(Oid last)
 {
-	Oid			database = InvalidOid;
+	Oid			next = InvalidOid;
 	Relation	rel;
-	Relation	index;
-	ScanKeyData scan_key[1];
-	SysScanDesc scan;
+	TableScanDesc scan;
 	HeapTuple	tuple;
 
 	StartTransactionCommand();
 	(void) GetTransactionSnapshot();
 	rel = table_open(DatabaseRelationId, AccessShareLock);
-	index = index_open(DatabaseOidIndexId, AccessShareLock);
-	ScanKeyInit(&scan_key[0], Anum_pg_database_oid, BTGreaterStrategyNumber,
-				F_OIDGT, ObjectIdGetDatum(last));
-	scan = systable_beginscan_ordered(rel, index, NULL, 1, scan_key);
-	while (!OidIsValid(database) &&
-		   HeapTupleIsValid(tuple = systable_getnext_ordered(scan, ForwardScanDirection)))
+	scan = table_beginscan_catalog(rel, 0, NULL);
+	while (HeapTupleIsValid(tuple = heap_getnext(scan, ForwardScanDirection)))
 	{
-		if (is_open((Form_pg_database) GETSTRUCT(tuple)))
-			database = ((Form_pg_database) GETSTRUCT(tuple))->oid;
+		Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
+
+		if (is_open(database) && database->oid > last &&
+			(database->oid < next || !OidIsValid(next)))
+			next = database->oid;
 	}
-	systable_endscan_ordered(scan);
-	index_close(index, AccessShareLock);
+	table_endscan(scan);
 	table_close(rel, AccessShareLock);
 	CommitTransactionCommand();
-	return database;
+	return next;
 }
 
 /* Wait for a worker to end; if it takes long, the other databases go on. */
