@@ -66,18 +66,39 @@ LANGUAGE C STRICT STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION @extschema@.metrics_partition_key(regclass) IS
 'the key that a list partition is for; NULL for a default partition, one of several keys, and what is no partition';
 
-CREATE FUNCTION @extschema@.metrics_list_partitions(
+CREATE FUNCTION @extschema@.metrics_partitions(
     OUT parent regclass, OUT partition_key text, OUT partition regclass, OUT kind text,
     OUT rows_estimate bigint, OUT size bigint, OUT created timestamptz, OUT created_by text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'metrics_list_partitions'
+AS 'MODULE_PATHNAME', 'metrics_partitions'
 LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 100;
-COMMENT ON FUNCTION @extschema@.metrics_list_partitions() IS
+COMMENT ON FUNCTION @extschema@.metrics_partitions() IS
 'the partitions of managed tables; what the view metrics_partitions shows';
 
-CREATE VIEW @extschema@.metrics_partitions AS SELECT * FROM @extschema@.metrics_list_partitions();
+CREATE VIEW @extschema@.metrics_partitions AS SELECT * FROM @extschema@.metrics_partitions();
 COMMENT ON VIEW @extschema@.metrics_partitions IS
 'partitions of the store and of managed tables: key, kind, estimated rows, size in bytes, when and by whom they were made; none if there is no store';
 GRANT SELECT ON @extschema@.metrics_partitions TO PUBLIC;
+
+--
+-- Worker
+--
+CREATE FUNCTION @extschema@.metrics_worker_status(
+    OUT parent regclass, OUT pid integer, OUT activity text, OUT partitions_created bigint, OUT rows_moved bigint,
+    OUT last_change timestamptz, OUT pending_rows bigint, OUT failures bigint, OUT partition_key text, OUT sqlstate text,
+    OUT message text, OUT attempts integer, OUT next_attempt timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'metrics_worker_status'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE ROWS 10;
+COMMENT ON FUNCTION @extschema@.metrics_worker_status() IS
+'what the view metrics_worker_status shows';
+
+CREATE VIEW @extschema@.metrics_worker_status AS
+SELECT * FROM @extschema@.metrics_worker_status();
+COMMENT ON VIEW @extschema@.metrics_worker_status IS
+'each table that gets its partitions from metrics_ext: the background worker if it is at work in this database, what was done so far, the rows that wait, how many things fail, and the latest failure; no rows without a store';
+COMMENT ON COLUMN @extschema@.metrics_worker_status.activity IS
+'for those who may see what other sessions do: NULL without pg_read_all_stats';
+GRANT SELECT ON @extschema@.metrics_worker_status TO PUBLIC;
 
 SELECT @extschema@.metrics_upgrade_store();

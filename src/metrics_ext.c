@@ -7,6 +7,7 @@
 #include "fmgr.h"
 
 #include "guc.h"
+#include "worker/worker.h"
 
 PG_MODULE_MAGIC;
 
@@ -16,4 +17,5 @@ void
 _PG_init(void)
 {
 	metrics_init_guc();
+	worker_init();
 }

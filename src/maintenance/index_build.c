@@ -3,9 +3,8 @@
  *	  Building the index by which the rows of a default partition are found.
  *
  * CREATE INDEX CONCURRENTLY keeps nobody waiting, but wants to be on its own: it
- * commits in the middle, and waits for the transactions of others.  The
- * background worker has transactions to itself; CALL has none, and lets a worker
- * do it.
+ * commits in the middle, and waits for the transactions of others.  So a worker
+ * does it that does nothing else, and may fail.
  */
 #include "postgres.h"
 
@@ -75,12 +74,9 @@ run_alone(const char *sql)
 	MemoryContextSwitchTo(context);
 }
 
-/*
- * Build the index of a table.  To be called outside a transaction; an error
- * leaves none, either, once the caller has aborted it.
- */
-void
-maintenance_build_index(const WantedIndex *wanted)
+/* Build the index of a table, unless the table was dropped meanwhile. */
+static void
+build_index(const WantedIndex *wanted)
 {
 	MemoryContext context = CurrentMemoryContext;
 	char	   *drop = NULL;
@@ -128,7 +124,7 @@ metrics_index_worker_main(Datum main_arg)
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("statement_timeout", "0", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("lock_timeout", WAIT_LIMIT, PGC_USERSET, PGC_S_OVERRIDE);
-	maintenance_build_index(&wanted);
+	build_index(&wanted);
 }
 
 /*

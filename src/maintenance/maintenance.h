@@ -44,7 +44,6 @@ extern void managed_add(const MetricsStore *store, Oid parent, const char *key,
 extern Oid	managed_add_to_store(const MetricsStore *store, const char *key, const char *kind);
 
 /* index_build.c */
-extern void maintenance_build_index(const WantedIndex *wanted);
 extern bool maintenance_request_index(const WantedIndex *wanted);
 
 #endif							/* METRICS_MAINTENANCE_H */

@@ -28,7 +28,6 @@
 #include "guc.h"
 #include "maintenance/maintenance.h"
 #include "sql.h"
-#include "store/active.h"
 #include "worker/worker.h"
 
 PG_FUNCTION_INFO_V1(metrics_manage_partitions);
@@ -38,7 +37,7 @@ PG_FUNCTION_INFO_V1(metrics_add_partition_to_table);
 PG_FUNCTION_INFO_V1(metrics_drop_partition);
 PG_FUNCTION_INFO_V1(metrics_drop_partition_of_table);
 PG_FUNCTION_INFO_V1(metrics_partition_key);
-PG_FUNCTION_INFO_V1(metrics_list_partitions);
+PG_FUNCTION_INFO_V1(metrics_partitions);
 
 /* Well below what an index entry holds. */
 #define MAX_KEY_BYTES 1000
@@ -536,13 +535,13 @@ static const StoreQuery list_query = {
 };
 
 /*
- * metrics_list_partitions() → setof (parent, partition_key, partition, kind,
+ * metrics_partitions() → setof (parent, partition_key, partition, kind,
  *									 rows_estimate, size, created, created_by)
  *
  * None if there is no store, for whoever monitors many databases.
  */
 Datum
-metrics_list_partitions(PG_FUNCTION_ARGS)
+metrics_partitions(PG_FUNCTION_ARGS)
 {
 	MetricsStore store;
 	Datum		values[1];

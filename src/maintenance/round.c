@@ -34,7 +34,6 @@
 #include "partition/relocate.h"
 #include "report/pending.h"
 #include "sql.h"
-#include "store/active.h"
 
 PG_FUNCTION_INFO_V1(metrics_maintain);
 PG_FUNCTION_INFO_V1(metrics_drain);

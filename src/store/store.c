@@ -75,8 +75,8 @@ read_value(Oid relid, const char *key, Snapshot snapshot, Datum *value)
 }
 
 /* The same as it is now, whatever snapshot the caller has. */
-static bool
-read_latest_value(Oid relid, const char *key, Datum *value)
+bool
+store_read_value(Oid relid, const char *key, Datum *value)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	bool		found = read_value(relid, key, snapshot, value);
@@ -110,25 +110,39 @@ registry_relation(FunctionCallInfo fcinfo)
 	return registry;
 }
 
+/* In which schema the store is now; false if it was dropped. */
+static bool
+look_up_schema(MetricsStore *store)
+{
+	store->namespace = get_rel_namespace(store->metrics);
+	store->schema = OidIsValid(store->namespace) ? get_namespace_name(store->namespace) : NULL;
+	return store->schema != NULL;
+}
+
+/* store_find() for a registry at hand. */
+bool
+store_find_registered(Oid registry, MetricsStore *store)
+{
+	Datum		relid;
+
+	store->registry = registry;
+	store->extension_schema = get_namespace_name(get_rel_namespace(store->registry));
+	store->layout = LAYOUT_NONE;
+	if (!store_read_value(store->registry, NULL, &relid))
+		return false;
+
+	store->metrics = DatumGetObjectId(relid);
+	return look_up_schema(store);
+}
+
 /*
  * Look up the registered store, without a lock on it; false if there is none
- * or it was dropped.  Fills all but the layout.
+ * or it was dropped.  Fills all but the layout and whether it is active.
  */
 bool
 store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 {
-	Datum		relid;
-
-	store->registry = registry_relation(fcinfo);
-	store->extension_schema = get_namespace_name(get_rel_namespace(store->registry));
-	store->layout = LAYOUT_NONE;
-	if (!read_latest_value(store->registry, NULL, &relid))
-		return false;
-
-	store->metrics = DatumGetObjectId(relid);
-	store->namespace = get_rel_namespace(store->metrics);
-	store->schema = OidIsValid(store->namespace) ? get_namespace_name(store->namespace) : NULL;
-	return store->schema != NULL;
+	return store_find_registered(registry_relation(fcinfo), store);
 }
 
 /*
@@ -170,7 +184,7 @@ forget_store(Datum arg, Oid relid)
 /*
  * Open the store for reading or writing its rows: lock it, then look at its
  * layout.  lockmode is AccessShareLock or RowExclusiveLock; the lock is kept
- * until the end of the transaction.
+ * until the end of the transaction.  Who comes to write makes the store active.
  *
  * An upgrade locks trials before metrics, and so do we: see layout.c.
  */
@@ -211,9 +225,7 @@ store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 	if (!last_opened_valid)
 	{
 		/* It may have been dropped, moved or renamed while we waited. */
-		store->namespace = get_rel_namespace(store->metrics);
-		store->schema = OidIsValid(store->namespace) ? get_namespace_name(store->namespace) : NULL;
-		if (store->schema == NULL)
+		if (!look_up_schema(store))
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_TABLE),
 					 errmsg("the metrics store was dropped while we waited for it"),
@@ -223,8 +235,11 @@ store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 		last_opened = *store;
 		last_opened_valid = true;
 		store->layout = last_opened.layout = store_read_layout(store);
+		store->active = last_opened.active = store_is_active(store);
 	}
 	check_transaction_snapshot(store);
+	if (lockmode == RowExclusiveLock && !store->active)
+		store_activate(store);
 }
 
 /* A relation of the store by name; an error if it is not there. */
@@ -265,7 +280,7 @@ store_read_layout(const MetricsStore *store)
 	Oid			relid = store_relation(store, "metrics_layout");
 	Datum		layout;
 
-	if (!read_latest_value(relid, NULL, &layout))
+	if (!store_read_value(relid, NULL, &layout))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s.metrics_layout\" is empty", store->schema),
@@ -289,9 +304,9 @@ store_route(const MetricsStore *store, const char *group, StoreRoute *route)
 	Datum		value;
 
 	route->key = "GENERIC";
-	if (read_latest_value(store_relation(store, "metrics_route"), group, &value))
+	if (store_read_value(store_relation(store, "metrics_route"), group, &value))
 		route->key = TextDatumGetCString(value);
-	if (!read_latest_value(store_relation(store, "metrics_partition_kind"), route->key, &value))
+	if (!store_read_value(store_relation(store, "metrics_partition_kind"), route->key, &value))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("partition key \"%s\" has no kind in table \"%s.metrics_partition_kind\"",

@@ -33,6 +33,7 @@ typedef struct MetricsStore
 	Oid			namespace;
 	Oid			registry;		/* the extension's table metrics_store */
 	StoreLayout layout;
+	bool		active;			/* maintenance may run by itself; see active.c */
 	const char *schema;			/* name of the namespace, not quoted */
 	const char *extension_schema;	/* of our functions, likewise */
 } MetricsStore;
@@ -46,7 +47,9 @@ typedef struct StoreRoute
 } StoreRoute;
 
 /* store.c */
+extern bool store_read_value(Oid relid, const char *key, Datum *value);
 extern bool store_find(FunctionCallInfo fcinfo, MetricsStore *store);
+extern bool store_find_registered(Oid registry, MetricsStore *store);
 extern void store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode,
 					   MetricsStore *store);
 extern Oid	store_relation(const MetricsStore *store, const char *relname);
@@ -55,6 +58,20 @@ extern void store_check_owner(const MetricsStore *store);
 extern StoreLayout store_read_layout(const MetricsStore *store);
 extern const char *store_key_cast(const MetricsStore *store);
 extern void store_route(const MetricsStore *store, const char *group, StoreRoute *route);
+
+/* installed.c */
+typedef enum StoreAccess
+{
+	STORE_ABSENT,
+	STORE_BUSY,					/* somebody holds or wants it for himself */
+	STORE_OPEN,
+} StoreAccess;
+
+extern StoreAccess store_open_installed(MetricsStore *store);
+
+/* active.c */
+extern bool store_is_active(const MetricsStore *store);
+extern void store_activate(const MetricsStore *store);
 
 /* layout.c */
 extern const char *layout_name(StoreLayout layout);

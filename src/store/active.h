@@ -1,5 +1,0 @@
-#ifndef A_H
-#define A_H
-#include "store/store.h"
-void store_activate(const MetricsStore *s);
-#endif
