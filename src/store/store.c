@@ -75,8 +75,8 @@ read_value(Oid relid, const char *key, Snapshot snapshot, Datum *value)
 }
 
 /* The same as it is now, whatever snapshot the caller has. */
-static bool
-read_latest_value(Oid relid, const char *key, Datum *value)
+bool
+store_read_value(Oid relid, const char *key, Datum *value)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	bool		found = read_value(relid, key, snapshot, value);
@@ -122,7 +122,7 @@ store_find(FunctionCallInfo fcinfo, MetricsStore *store)
 	store->registry = registry_relation(fcinfo);
 	store->extension_schema = get_namespace_name(get_rel_namespace(store->registry));
 	store->layout = LAYOUT_NONE;
-	if (!read_latest_value(store->registry, NULL, &relid))
+	if (!store_read_value(store->registry, NULL, &relid))
 		return false;
 
 	store->metrics = DatumGetObjectId(relid);
@@ -265,7 +265,7 @@ store_read_layout(const MetricsStore *store)
 	Oid			relid = store_relation(store, "metrics_layout");
 	Datum		layout;
 
-	if (!read_latest_value(relid, NULL, &layout))
+	if (!store_read_value(relid, NULL, &layout))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s.metrics_layout\" is empty", store->schema),
@@ -280,26 +280,6 @@ store_key_cast(const MetricsStore *store)
 	if (store->layout < LAYOUT_1_1)
 		return psprintf("::%s.metric_partition_type", quote_identifier(store->schema));
 	return "::text";
-}
-
-/* The partition key that a metric group is routed to, and of which kind it is. */
-void
-store_route(const MetricsStore *store, const char *group, StoreRoute *route)
-{
-	Datum		value;
-
-	route->key = "GENERIC";
-	if (read_latest_value(store_relation(store, "metrics_route"), group, &value))
-		route->key = TextDatumGetCString(value);
-	if (!read_latest_value(store_relation(store, "metrics_partition_kind"), route->key, &value))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("partition key \"%s\" has no kind in table \"%s.metrics_partition_kind\"",
-						route->key, store->schema),
-				 errhint("Insert it again, with kind \"batch\" or \"time\".")));
-	route->by_time = strcmp(TextDatumGetCString(value), "time") == 0;
-
-	route->literal = psprintf("%s%s", quote_literal_cstr(route->key), store_key_cast(store));
 }
 
 /* The version of the extension as installed in this database. */
