@@ -39,9 +39,6 @@ PG_FUNCTION_INFO_V1(metrics_drop_partition_of_table);
 PG_FUNCTION_INFO_V1(metrics_partition_key);
 PG_FUNCTION_INFO_V1(metrics_partitions);
 
-/* Well below what an index entry holds. */
-#define MAX_KEY_BYTES 1000
-
 /* Open the store for a function that maintains partitions. */
 void
 managed_open_store(FunctionCallInfo fcinfo, MetricsStore *store)
@@ -96,11 +93,11 @@ managed_check_owner(const MetricsStore *store, Oid parent)
 static void
 check_key(const char *key)
 {
-	if (strlen(key) > MAX_KEY_BYTES)
+	if (strlen(key) > STORE_MAX_KEY_BYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("partition key of %zu bytes is too long", strlen(key)),
-				 errhint("The limit is %d bytes.", MAX_KEY_BYTES)));
+				 errhint("The limit is %d bytes.", STORE_MAX_KEY_BYTES)));
 }
 
 static const StoreQuery is_managed_query = {
@@ -226,33 +223,38 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 	managed_count(store, parent, 1, added->moved);
 }
 
-/*
- * Give the store a key of a kind, and its partition.  A key that is of the other
- * kind already is an error.
- */
-Oid
-managed_add_to_store(const MetricsStore *store, const char *key, const char *kind)
+/* Refuse what is no kind of a key. */
+void
+managed_check_kind(const char *kind)
 {
-	Datum		values[] = {CStringGetTextDatum(key), CStringGetTextDatum(kind)};
-	PartitionAdded added;
-	const char *known;
-
 	if (strcmp(kind, "batch") != 0 && strcmp(kind, "time") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unknown kind \"%s\"", kind),
-				 errhint("Use \"batch\" or \"time\". For a table of yours, write metrics_add_partition('name'::regclass, 'key').")));
+				 errhint("Use \"batch\" or \"time\".")));
+}
+
+/*
+ * Make sure that the store has a key of a kind.  One that is of the other kind
+ * already is an error.
+ */
+void
+managed_add_key(const MetricsStore *store, const char *key, const char *kind)
+{
+	Datum		values[] = {CStringGetTextDatum(key), CStringGetTextDatum(kind)};
+	const char *known;
+
+	managed_check_kind(kind);
 	check_key(key);
 	managed_execute(store, &add_kind_query, values, NULL);
 	known = kind_of_key(store, key);
-	if (known == NULL || strcmp(known, kind) != 0)
+	if (known == NULL)
+		elog(ERROR, "partition key \"%s\" has vanished", key);
+	if (strcmp(known, kind) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("partition key \"%s\" is of kind \"%s\", not \"%s\"", key,
-						known ? known : "unknown", kind),
-				 errhint("Choose another key: the kind of one cannot change.")));
-	managed_add(store, store->metrics, key, GetUserNameFromId(GetUserId(), false), &added);
-	return added.partition;
+				 errmsg("partition key \"%s\" is of kind \"%s\", not \"%s\"", key, known, kind),
+				 errhint("Pass kind => '%s', or choose another key: the kind of one cannot change.", known)));
 }
 
 static const StoreQuery manage_query = {
@@ -345,18 +347,20 @@ Datum
 metrics_add_partition(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {"partition_key", "kind"};
+	char	   *key;
 	MetricsStore store;
-	Oid			partition;
+	PartitionAdded added;
 
 	check_not_null(fcinfo, names, lengthof(names));
+	key = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	PreventCommandIfReadOnly("metrics_add_partition()");
 	managed_open_store(fcinfo, &store);
 	store_check_owner(&store);
 	SPI_connect();
-	partition = managed_add_to_store(&store, text_to_cstring(PG_GETARG_TEXT_PP(0)),
-									 text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	managed_add_key(&store, key, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	managed_add(&store, store.metrics, key, GetUserNameFromId(GetUserId(), false), &added);
 	SPI_finish();
-	PG_RETURN_OID(partition);
+	PG_RETURN_OID(added.partition);
 }
 
 /*

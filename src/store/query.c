@@ -23,6 +23,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 
 #include "store/store.h"
 
@@ -198,6 +199,33 @@ store_execute_at(const MetricsStore *store, const StoreQuery *query, const char 
 				 Datum *values, Snapshot snapshot)
 {
 	return execute(store, query, keys, values, NULL, snapshot);
+}
+
+/*
+ * The plan of a query that reports run, for who runs it himself; to be released
+ * with ReleaseCachedPlan().  Needs an active snapshot.
+ */
+CachedPlan *
+store_cached_plan(const MetricsStore *store, const StoreQuery *query, const char *keys)
+{
+	StorePlan	plan = store_plan(store, query, keys);
+	bool		save_enable_seqscan = enable_seqscan;
+	CachedPlan *cached;
+
+	PG_TRY();
+	{
+		enable_seqscan = false;
+		cached = SPI_plan_get_cached_plan(plan);
+	}
+	PG_FINALLY();
+	{
+		enable_seqscan = save_enable_seqscan;
+	}
+	PG_END_TRY();
+
+	if (cached == NULL)
+		elog(ERROR, "could not plan \"%s\"", query->sql);
+	return cached;
 }
 
 static Portal

@@ -297,26 +297,6 @@ store_key_cast(const MetricsStore *store)
 	return "::text";
 }
 
-/* The partition key that a metric group is routed to, and of which kind it is. */
-void
-store_route(const MetricsStore *store, const char *group, StoreRoute *route)
-{
-	Datum		value;
-
-	route->key = "GENERIC";
-	if (store_read_value(store_relation(store, "metrics_route"), group, &value))
-		route->key = TextDatumGetCString(value);
-	if (!store_read_value(store_relation(store, "metrics_partition_kind"), route->key, &value))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("partition key \"%s\" has no kind in table \"%s.metrics_partition_kind\"",
-						route->key, store->schema),
-				 errhint("Insert it again, with kind \"batch\" or \"time\".")));
-	route->by_time = strcmp(TextDatumGetCString(value), "time") == 0;
-
-	route->literal = psprintf("%s%s", quote_literal_cstr(route->key), store_key_cast(store));
-}
-
 /* The version of the extension as installed in this database. */
 static StoreLayout
 installed_layout(void)

@@ -38,12 +38,19 @@ typedef struct MetricsStore
 	const char *extension_schema;	/* of our functions, likewise */
 } MetricsStore;
 
+/*
+ * The longest metric group, pattern of groups, and partition key: well below
+ * what an index entry holds.
+ */
+#define STORE_MAX_KEY_BYTES 1000
+
 /* Where a metric group goes. */
 typedef struct StoreRoute
 {
 	char	   *key;			/* the partition key */
-	char	   *literal;		/* the same as SQL */
+	char	   *literal;		/* the same as SQL, or a NULL that spares readers a plan */
 	bool		by_time;		/* its rows are identified by time, not by batches */
+	bool		waits;			/* no partition has the key yet: reports go to metrics_pending */
 } StoreRoute;
 
 /* store.c */
@@ -57,6 +64,9 @@ extern Oid	store_owner(const MetricsStore *store);
 extern void store_check_owner(const MetricsStore *store);
 extern StoreLayout store_read_layout(const MetricsStore *store);
 extern const char *store_key_cast(const MetricsStore *store);
+extern bool store_read_value(Oid relid, const char *key, Datum *value);
+
+/* route.c */
 extern void store_route(const MetricsStore *store, const char *group, StoreRoute *route);
 
 /* installed.c */
@@ -107,6 +117,8 @@ extern uint64 store_execute(const MetricsStore *store, const StoreQuery *query,
 							const char *keys, Datum *values, const char *nulls);
 extern uint64 store_execute_at(const MetricsStore *store, const StoreQuery *query,
 							   const char *keys, Datum *values, Snapshot snapshot);
+extern struct CachedPlan *store_cached_plan(const MetricsStore *store, const StoreQuery *query,
+										   const char *keys);
 extern void store_for_each(const MetricsStore *store, const StoreQuery *query,
 						   const char *keys, Datum *values, const char *nulls,
 						   StoreRowCallback callback, void *arg);

@@ -2,7 +2,7 @@
 -- whatever the function: one that only vanished would lose a report in silence.
 BEGIN;
 \ir include/store.sql
-SELECT plan(85);
+SELECT plan(92);
 
 SELECT metrics_register_trial(1, 0, 1, 'loss') \gset
 SELECT metrics_report(1, g, '{"loss": 1}', 1) FROM unnest(ARRAY['training', 'validation', 'inference', 'cpu']) g \g /dev/null
@@ -27,6 +27,9 @@ INSERT INTO call VALUES
     ('metrics_profiling_rows', ARRAY['1', 'cpu', 'u', 'agent', 'GPU-0', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1', '10'],
         '{metric_name,agent_id,gpu_uuid,since,until,after_time,after_id,max_rows}'),
     ('metrics_profiling_series', ARRAY['1'], '{}'),
+    ('metrics_route_group', ARRAY['node_%', 'NODES', 'time'], '{partition_key}'),
+    ('metrics_unroute_group', ARRAY['node_%'], '{}'),
+    ('metrics_pending_keys', '{}', '{}'),
     ('metrics_percentiles', ARRAY['training', 'loss', '1', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1 hour'], '{trial_id,since,until,bucket}');
 
 -- The calls, with NULL for one argument each, from the catalog; number 0 has none.
