@@ -29,4 +29,25 @@ LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION @extschema@.metrics_change_scores(timestamptz[], bigint[], double precision[], integer, integer, integer, double precision) IS
 'every push of a series with what metrics_detect_changes() found there; prev_value of the first push is NULL';
 
+--
+-- Performance data: comparing two sets of measurements
+--
+CREATE FUNCTION @extschema@.metrics_compare(
+    base_values double precision[], new_values double precision[],
+    lower_is_better boolean DEFAULT true, resamples integer DEFAULT 1000,
+    OUT base_count integer, OUT new_count integer,
+    OUT base_mean double precision, OUT new_mean double precision,
+    OUT base_median double precision, OUT new_median double precision,
+    OUT base_stddev double precision, OUT new_stddev double precision,
+    OUT base_stddev_pct double precision, OUT new_stddev_pct double precision,
+    OUT delta double precision, OUT delta_pct double precision, OUT magnitude double precision,
+    OUT t double precision, OUT confidence text, OUT is_confident boolean, OUT more_runs_needed boolean,
+    OUT is_better boolean, OUT class text,
+    OUT u double precision, OUT p_value double precision, OUT cliffs_delta double precision, OUT effect text,
+    OUT ci_low double precision, OUT ci_high double precision)
+AS 'MODULE_PATHNAME', 'metrics_compare'
+LANGUAGE C CALLED ON NULL INPUT IMMUTABLE PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION @extschema@.metrics_compare(double precision[], double precision[], boolean, integer) IS
+'how two sets of measurements differ: Student''s t with Perfherder''s rules for single measurements, Mann-Whitney''s U (pairs in which the base is greater) with its two-sided p, Cliff''s delta (above 0 if the new ones are greater), and a 95 % bootstrap interval of the difference of the means';
+
 SELECT @extschema@.metrics_upgrade_store();
