@@ -1,7 +1,8 @@
 -- Changes of a series: upstream's vectors G1 to G5, T29 to T31, D16 to D18.
 SET client_min_messages TO warning;
-CREATE EXTENSION IF NOT EXISTS metrics_ext;
+CREATE EXTENSION metrics_ext;
 SET timezone TO 'UTC';
+SET datestyle TO 'ISO';
 
 -- Series of one push a value, and of pushes [[time, push, value…], …].
 CREATE FUNCTION scores(vals float8[], windows integer[] DEFAULT '{12,24,12}', threshold float8 DEFAULT 7)
@@ -104,3 +105,4 @@ SELECT * FROM metrics_change_scores('{}', '{}', '{}', t_threshold => NULL);
 SELECT proname, provolatile, proparallel, proisstrict FROM pg_proc WHERE proname IN ('metrics_detect_changes', 'metrics_change_scores') ORDER BY 1;
 
 DROP FUNCTION scores, pushes, push, times;
+DROP EXTENSION metrics_ext;

@@ -1,7 +1,7 @@
 -- Two sets of measurements: T34, the rules of Perfherder's comparison, and what
 -- scipy and numpy say of the same ones.
 SET client_min_messages TO warning;
-CREATE EXTENSION IF NOT EXISTS metrics_ext;
+CREATE EXTENSION metrics_ext;
 
 -- T34: single measurements, few, none, no noise.
 SELECT round(t::numeric, 8) AS t, confidence FROM metrics_compare('{32.4}', '{40.2}');
@@ -113,3 +113,4 @@ SELECT * FROM metrics_compare('{1}', '{1}', resamples => 1000001);
 SELECT provolatile, proparallel FROM pg_proc WHERE proname = 'metrics_compare';
 
 DROP FUNCTION around;
+DROP EXTENSION metrics_ext;
