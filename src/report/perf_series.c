@@ -1,23 +1,28 @@
 /*
  * perf_series.c
- *	  Changes of a series that is given as arrays: metrics_detect_changes(),
- *	  metrics_change_scores().
+ *	  Changes of a series: metrics_detect_changes(), metrics_change_scores().
  *
- * They read no table, so that they can run in parallel workers and over any
- * series.
+ * Those that take a series as arrays read no table, so that they can run in
+ * parallel workers and over any series.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
 
 #include "args.h"
 #include "report/change_detection.h"
+#include "report/perf.h"
 #include "report/perf_array.h"
 
 PG_FUNCTION_INFO_V1(metrics_detect_changes);
 PG_FUNCTION_INFO_V1(metrics_change_scores);
+PG_FUNCTION_INFO_V1(metrics_perf_changes);
+
+#define DEFAULT_T_THRESHOLD 7
 
 /* A window must hold something. */
 static int
@@ -60,31 +65,15 @@ measurement_arguments(FunctionCallInfo fcinfo, int *count)
 }
 
 /* Return the pushes of a series, or only its changes, from a function. */
-static Datum
-detect_changes(FunctionCallInfo fcinfo, bool only_changes)
+static void
+return_changes(FunctionCallInfo fcinfo, const Measurement *measurements, int count,
+			   const ChangeWindows *windows, bool only_changes)
 {
-	static const char *const names[] = {NULL, NULL, NULL, "min_back_window", "max_back_window",
-	"fore_window", "t_threshold"};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	ChangeWindows windows;
-	Measurement *measurements;
-	int			count;
 	Series		series;
 
-	check_not_null(fcinfo, names, lengthof(names));
-	windows.min_back = window_argument(fcinfo, 3, names[3]);
-	windows.max_back = window_argument(fcinfo, 4, names[4]);
-	windows.fore = window_argument(fcinfo, 5, names[5]);
-	windows.t_threshold = PG_GETARG_FLOAT8(6);
-	if (!(windows.t_threshold >= 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("t_threshold must not be negative or NaN, got %g", windows.t_threshold),
-				 errhint("The default is 7.")));
-
-	measurements = measurement_arguments(fcinfo, &count);
 	series_group_by_push(&series, measurements, count);
-	series_detect_changes(&series, &windows);
+	series_detect_changes(&series, windows);
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < series.npushes; i++)
@@ -98,6 +87,31 @@ detect_changes(FunctionCallInfo fcinfo, bool only_changes)
 		if (push->is_change || !only_changes)
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
+}
+
+/* The same of the arguments of a function. */
+static Datum
+detect_changes(FunctionCallInfo fcinfo, bool only_changes)
+{
+	static const char *const names[] = {NULL, NULL, NULL, "min_back_window", "max_back_window",
+	"fore_window", "t_threshold"};
+	ChangeWindows windows;
+	Measurement *measurements;
+	int			count;
+
+	check_not_null(fcinfo, names, lengthof(names));
+	windows.min_back = window_argument(fcinfo, 3, names[3]);
+	windows.max_back = window_argument(fcinfo, 4, names[4]);
+	windows.fore = window_argument(fcinfo, 5, names[5]);
+	windows.t_threshold = PG_GETARG_FLOAT8(6);
+	if (!(windows.t_threshold >= 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("t_threshold must not be negative or NaN, got %g", windows.t_threshold),
+				 errhint("The default is 7.")));
+
+	measurements = measurement_arguments(fcinfo, &count);
+	return_changes(fcinfo, measurements, count, &windows, only_changes);
 	return (Datum) 0;
 }
 
@@ -117,4 +131,71 @@ Datum
 metrics_change_scores(PG_FUNCTION_ARGS)
 {
 	return detect_changes(fcinfo, false);
+}
+
+static const StoreQuery windows_query = {
+	"SELECT COALESCE(min_back_window, 12), COALESCE(max_back_window, 24), COALESCE(fore_window, 12)"
+	" FROM @store@.performance_signature WHERE repository = $1 AND id = $2",
+	.reader = true, .nargs = 2, .argtypes = {TEXTOID, INT4OID}
+};
+
+static const StoreQuery measurements_query = {
+	"SELECT push_timestamp, push_id, value FROM @store@.performance_datum"
+	" WHERE repository = $1 AND signature_id = $2 AND ($3 IS NULL OR push_timestamp >= $3)"
+	" ORDER BY push_timestamp, push_id, run_id",
+	.reader = true, .nargs = 3, .argtypes = {TEXTOID, INT4OID, TIMESTAMPTZOID}
+};
+
+typedef struct MeasurementList
+{
+	int			count;
+	int			allocated;
+	Measurement *measurements;
+} MeasurementList;
+
+static void
+add_measurement(HeapTuple row, TupleDesc desc, void *arg)
+{
+	MeasurementList *list = arg;
+	bool		isnull;
+
+	if (list->count == list->allocated)
+		list->measurements = repalloc_huge(list->measurements, (list->allocated *= 2) * sizeof(Measurement));
+	list->measurements[list->count++] = (Measurement) {
+		DatumGetTimestampTz(SPI_getbinval(row, desc, 1, &isnull)),
+		DatumGetInt64(SPI_getbinval(row, desc, 2, &isnull)),
+		DatumGetFloat8(SPI_getbinval(row, desc, 3, &isnull))
+	};
+}
+
+/*
+ * metrics_perf_changes(repository, signature_id, since) → setof (…)
+ *
+ * Changes of a stored series, with the windows that it was reported with.
+ */
+Datum
+metrics_perf_changes(PG_FUNCTION_ARGS)
+{
+	static const char *const names[] = {"repository", "signature_id", NULL};
+	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2)};
+	char		nulls[] = {' ', ' ', PG_ARGISNULL(2) ? 'n' : ' '};
+	MetricsStore store;
+	ChangeWindows windows = {.t_threshold = DEFAULT_T_THRESHOLD};
+	MeasurementList list = {.allocated = 1024};
+	bool		isnull;
+
+	check_not_null(fcinfo, names, lengthof(names));
+	perf_open(fcinfo, AccessShareLock, &store);
+	list.measurements = palloc_array(Measurement, list.allocated);
+	SPI_connect();
+	if (store_execute(&store, &windows_query, NULL, values, NULL) > 0)
+	{
+		windows.min_back = DatumGetInt32(store_column(1, &isnull));
+		windows.max_back = DatumGetInt32(store_column(2, &isnull));
+		windows.fore = DatumGetInt32(store_column(3, &isnull));
+		store_for_each(&store, &measurements_query, NULL, values, nulls, add_measurement, &list);
+	}
+	SPI_finish();
+	return_changes(fcinfo, list.measurements, list.count, &windows, true);
+	return (Datum) 0;
 }

@@ -46,7 +46,7 @@ static const LayoutVersion layouts[] = {
 	[LAYOUT_1_2] = {"1.2", no_locks, no_steps},
 	[LAYOUT_1_3] = {"1.3", no_locks, no_steps},
 	[LAYOUT_1_4] = {"1.4", no_locks, no_steps},
-	[LAYOUT_1_5] = {"1.5", no_locks, no_steps},
+	[LAYOUT_1_5] = {"1.5", no_locks, layout_steps_1_5},
 };
 
 /* The name of a layout; the version of the extension that brought it. */

@@ -39,5 +39,8 @@ typedef struct LayoutVersion
 extern const LayoutStep layout_steps_1_0[];
 extern const LayoutLock layout_locks_1_1[];
 extern const LayoutStep layout_steps_1_1[];
+extern const LayoutStep layout_steps_1_5[];
+
+extern void layout_1_5_grant(const MetricsStore *store, const char *role, bool writer);
 
 #endif							/* METRICS_LAYOUT_H */

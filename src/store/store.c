@@ -29,7 +29,7 @@
 #include "args.h"
 #include "compat.h"
 #include "sql.h"
-#include "store/store.h"
+#include "store/layout.h"
 
 PG_FUNCTION_INFO_V1(metrics_create_store);
 PG_FUNCTION_INFO_V1(metrics_upgrade_store);
@@ -471,6 +471,8 @@ metrics_grant(PG_FUNCTION_ARGS)
 							  " %1$s.metrics_trial_state TO %2$s;"
 							  "GRANT USAGE ON SEQUENCE %1$s.metrics_id_seq TO %2$s",
 							  schema, role);
+	if (store.layout >= LAYOUT_1_5)
+		layout_1_5_grant(&store, role, writer);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

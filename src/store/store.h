@@ -64,7 +64,7 @@ extern StoreLayout layout_by_name(const char *name);
 extern void layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target);
 
 /* query.c */
-#define STORE_QUERY_MAX_ARGS 13
+#define STORE_QUERY_MAX_ARGS 26
 
 /*
  * A query against the store, with $n parameters.  In its text, @store@ stands
