@@ -46,6 +46,7 @@ static const LayoutVersion layouts[] = {
 	[LAYOUT_1_2] = {"1.2", no_locks, no_steps},
 	[LAYOUT_1_3] = {"1.3", layout_locks_1_3, layout_steps_1_3},
 	[LAYOUT_1_4] = {"1.4", layout_locks_1_4, layout_steps_1_4},
+	[LAYOUT_1_5] = {"1.5", no_locks, layout_steps_1_5},
 };
 
 /* The name of a layout; the version of the extension that brought it. */

@@ -44,5 +44,8 @@ extern const LayoutLock layout_locks_1_3[];
 extern const LayoutStep layout_steps_1_3[];
 extern const LayoutLock layout_locks_1_4[];
 extern const LayoutStep layout_steps_1_4[];
+extern const LayoutStep layout_steps_1_5[];
+
+extern void layout_1_5_grant(const MetricsStore *store, const char *role, bool writer);
 
 #endif							/* METRICS_LAYOUT_H */

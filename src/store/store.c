@@ -30,7 +30,7 @@
 #include "compat.h"
 #include "partition/list_table.h"
 #include "sql.h"
-#include "store/store.h"
+#include "store/layout.h"
 
 PG_FUNCTION_INFO_V1(metrics_create_store);
 PG_FUNCTION_INFO_V1(metrics_upgrade_store);
@@ -515,6 +515,8 @@ metrics_grant(PG_FUNCTION_ARGS)
 			store_grant_views(&store, role);
 			store_grant_pipeline(&store, role, writer);
 		}
+		if (store.layout >= LAYOUT_1_5)
+			layout_1_5_grant(&store, role, writer);
 	}
 	SPI_finish();
 	PG_RETURN_VOID();

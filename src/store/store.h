@@ -25,9 +25,10 @@ typedef enum StoreLayout
 	LAYOUT_1_2,
 	LAYOUT_1_3,
 	LAYOUT_1_4,
+	LAYOUT_1_5,
 } StoreLayout;
 
-#define LAYOUT_NEWEST LAYOUT_1_4
+#define LAYOUT_NEWEST LAYOUT_1_5
 
 typedef struct MetricsStore
 {
@@ -100,7 +101,7 @@ extern List *store_views_blockers(const MetricsStore *store);
 extern void store_grant_views(const MetricsStore *store, const char *role);
 
 /* query.c */
-#define STORE_QUERY_MAX_ARGS 13
+#define STORE_QUERY_MAX_ARGS 26
 
 /*
  * A query against the store, with $n parameters.  In its text, @store@ stands

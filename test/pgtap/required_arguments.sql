@@ -2,10 +2,12 @@
 -- whatever the function: one that only vanished would lose a report in silence.
 BEGIN;
 \ir include/store.sql
-SELECT plan(92);
+SELECT * FROM no_plan();
 
 SELECT metrics_register_trial(1, 0, 1, 'loss') \gset
 SELECT metrics_report(1, g, '{"loss": 1}', 1) FROM unnest(ARRAY['training', 'validation', 'inference', 'cpu']) g \g /dev/null
+SELECT metrics_add_repository('autoland') \gset
+SELECT metrics_add_push('autoland', 'r', '2024-01-01 00:00+00') \gset
 
 -- A good call of each function, and which of its arguments may be NULL.
 CREATE TEMP TABLE call (function text, arguments text[], optional text[]);
@@ -30,13 +32,22 @@ INSERT INTO call VALUES
     ('metrics_route_group', ARRAY['node_%', 'NODES', 'time'], '{partition_key}'),
     ('metrics_unroute_group', ARRAY['node_%'], '{}'),
     ('metrics_pending_keys', '{}', '{}'),
+    ('metrics_add_framework', ARRAY['vcs', 'true'], '{}'),
+    ('metrics_add_repository', ARRAY['autoland', 'true', 'false'], '{}'),
+    ('metrics_add_push', ARRAY['autoland', 'r', '2024-01-01 00:00+00', 'me'], '{author}'),
+    ('metrics_report_perf', ARRAY['autoland', '1', '1', '{"framework": {"name": "talos"}, "suites": []}', 'p', '{}', 'm', '2024-01-01 00:00+00', '1'], '{machine,submit_time}'),
+    ('metrics_perf_data', ARRAY['autoland', '{1}', '{1}', '{1}', NULL, NULL, '1 day', 'true', 'true'], '{signature_ids,push_ids,job_ids,since,until,age}'),
+    ('metrics_perf_signatures', ARRAY['autoland', 'talos', 'p', 'h', '1', 'true', '2024-01-01 00:00+00', '2024-01-01 00:00+00'],
+        '{framework,platform,signature_hash,parent_id,subtests,since,until}'),
+    ('metrics_perf_compare', ARRAY['autoland', '{1}', '{1}', 'autoland', 'talos', 'true', 'true', '10'], '{new_repository,framework}'),
+    ('metrics_perf_changes', ARRAY['autoland', '1', '2024-01-01 00:00+00'], '{since}'),
     ('metrics_percentiles', ARRAY['training', 'loss', '1', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1 hour'], '{trial_id,since,until,bucket}');
 
 -- The calls, with NULL for one argument each, from the catalog; number 0 has none.
 CREATE TEMP TABLE statement AS
 SELECT function, number, proargnames[number] AS argument, proargnames[number] = ANY (optional) AS may_be_null,
        format('SELECT count(*) FROM %s(%s)', function, (
-           SELECT string_agg(format('%s => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_literal(arguments[a]) END,
+           SELECT string_agg(format('%s => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_nullable(arguments[a]) END,
                                     format_type(proargtypes[a - 1], NULL)), ', ' ORDER BY a)
            FROM generate_series(1, pronargs) a)) AS statement
 FROM call JOIN pg_proc ON proname = function AND provolatile <> 'i', generate_series(0, pronargs) number;
