@@ -285,8 +285,10 @@ refuse_more_partitions(Oid parent, int keys)
 			 errhint("The limit is metrics_ext.max_partitions: raise it, or drop partitions.")));
 }
 
+/* Who deletes their trial, or moves them, keeps us from rows for as long as he likes. */
 static const StoreQuery retry_rows_query = {
-	"UPDATE @store@.metrics_pending SET next_attempt = '-infinity' WHERE next_attempt > pg_catalog.clock_timestamp()",
+	"UPDATE @store@.metrics_pending SET next_attempt = '-infinity' WHERE id = ANY (ARRAY("
+	"SELECT id FROM @store@.metrics_pending WHERE next_attempt > pg_catalog.clock_timestamp() FOR UPDATE SKIP LOCKED))",
 	.nargs = 0
 };
 

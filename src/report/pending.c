@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/pg_prng.h"
 #include "executor/executor.h"
@@ -16,10 +17,13 @@
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/params.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
@@ -41,19 +45,76 @@ PG_FUNCTION_INFO_V1(metrics_pending_keys);
 
 static const StoreQuery insert_query = {
 	"INSERT INTO @store@.metrics_pending"
-	" (trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-	.nargs = 9,
-	.argtypes = {INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, INT4OID, BOOLOID, INT8OID, TEXTOID, TEXTOID}
+	" (trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type, added_columns)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+	.nargs = 10,
+	.argtypes = {INT4OID, TIMESTAMPTZOID, JSONBOID, INT4OID, INT4OID, BOOLOID, INT8OID, TEXTOID, TEXTOID, JSONBOID}
 };
 
-/* Its parameters by name, as they are in metrics. */
+/* Its parameters by name, as they are in metrics; one more are the columns it has besides. */
 static const char *const columns[] = {
 	"trial_id", "end_time", "metrics", "total_batches", "trial_run_id", "archived", "id",
 	"metric_group", "partition_type"
 };
 
 #define ID_COLUMN 6
+
+static bool
+is_known_column(const char *name)
+{
+	for (int i = 0; i < (int) lengthof(columns); i++)
+	{
+		if (strcmp(name, columns[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A value as jsonb: to_jsonb(), which wants to know its type. */
+static Jsonb *
+jsonb_of(Datum value, Oid type)
+{
+	Const	   *argument = makeConst(type, -1, InvalidOid, -1, (Datum) 0, true, false);
+	FmgrInfo	function;
+
+	fmgr_info(F_TO_JSONB, &function);
+	fmgr_info_set_expr((Node *) makeFuncExpr(F_TO_JSONB, JSONBOID, list_make1(argument), InvalidOid,
+											 InvalidOid, COERCE_EXPLICIT_CALL), &function);
+	return DatumGetJsonbP(FunctionCall1(&function, value));
+}
+
+/*
+ * The columns that the user has added to metrics and that have a default, as it
+ * is for the reporter and now; NULL if there are none.
+ */
+static Jsonb *
+added_columns(TupleTableSlot *row)
+{
+	JsonbParseState *state = NULL;
+
+	for (int i = 0; i < row->tts_tupleDescriptor->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(row->tts_tupleDescriptor, i);
+		JsonbValue	key = {.type = jbvString};
+		JsonbValue	value = {.type = jbvNull};
+		bool		isnull;
+		Datum		datum;
+
+		if (att->attisdropped || !att->atthasdef || att->attgenerated != '\0' ||
+			is_known_column(NameStr(att->attname)))
+			continue;
+		datum = slot_getattr(row, i + 1, &isnull);
+		if (!isnull)
+			JsonbToJsonbValue(jsonb_of(datum, att->atttypid), &value);
+		key.val.string.val = NameStr(att->attname);
+		key.val.string.len = strlen(NameStr(att->attname));
+		if (state == NULL)
+			pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+		pushJsonbValue(&state, WJB_KEY, &key);
+		pushJsonbValue(&state, WJB_VALUE, &value);
+	}
+	return state ? JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)) : NULL;
+}
 
 /*
  * Judge a row as an INSERT into metrics does before it stores one.  Triggers
@@ -79,8 +140,9 @@ judge_row(ResultRelInfo *metrics, TupleTableSlot *row, EState *estate)
 static int64
 keep_row(const MetricsStore *store, TupleTableSlot *row)
 {
-	Datum		values[lengthof(columns)];
-	char		nulls[lengthof(columns)];
+	Jsonb	   *added = added_columns(row);
+	Datum		values[lengthof(columns) + 1];
+	char		nulls[lengthof(columns) + 1];
 	SavedIdentity saved;
 
 	for (int i = 0; i < (int) lengthof(columns); i++)
@@ -98,6 +160,8 @@ keep_row(const MetricsStore *store, TupleTableSlot *row)
 		values[i] = slot_getattr(row, attnum, &isnull);
 		nulls[i] = isnull ? 'n' : ' ';
 	}
+	values[lengthof(columns)] = JsonbPGetDatum(added);
+	nulls[lengthof(columns)] = added ? ' ' : 'n';
 
 	act_as(store_owner(store), SAFE_SEARCH_PATH, &saved);
 	store_execute(store, &insert_query, NULL, values, nulls);
@@ -143,7 +207,7 @@ pending_insert(const MetricsStore *store, const StoreQuery *insert, const char *
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("a row of \"%s.metrics\" cannot wait for its partition", store->schema),
 				 errdetail("Another extension has planned the INSERT."),
-				 errhint("Create the partition before the report.")));
+				 errhint("Call metrics_add_partition() before the report.")));
 
 	estate = query->estate;
 	old_context = MemoryContextSwitchTo(estate->es_query_cxt);
@@ -170,20 +234,29 @@ pending_insert(const MetricsStore *store, const StoreQuery *insert, const char *
 	return id;
 }
 
-/* A row that is being moved by another, or whose trial is being deleted, is passed over. */
+/*
+ * A row that is being moved by another, or whose trial is being deleted, is passed
+ * over.  With each comes a list of the columns that it has besides.
+ */
 static const StoreQuery due_query = {
-	"SELECT p.id FROM @store@.metrics_pending p JOIN @store@.trials t ON t.id = p.trial_id"
+	"SELECT p.id, (SELECT string_agg(', ' || quote_ident(name), '' ORDER BY name)"
+	"  FROM jsonb_object_keys(p.added_columns) name JOIN pg_attribute a"
+	"  ON a.attrelid = $4 AND a.attname = name AND NOT a.attisdropped AND a.attgenerated = '')"
+	" FROM @store@.metrics_pending p JOIN @store@.trials t ON t.id = p.trial_id"
 	" WHERE p.partition_type = $1 AND p.next_attempt <= $2 ORDER BY p.next_attempt, p.id LIMIT $3"
 	" FOR UPDATE OF p SKIP LOCKED FOR KEY SHARE OF t SKIP LOCKED",
-	.nargs = 3, .argtypes = {TEXTOID, TIMESTAMPTZOID, INT8OID}
+	.nargs = 4, .argtypes = {TEXTOID, TIMESTAMPTZOID, INT8OID, OIDOID}
 };
 
+/* @keys@ is that list.  Those that have been added since get their defaults. */
 static const StoreQuery move_query = {
-	"WITH gone AS (DELETE FROM @store@.metrics_pending WHERE id = ANY ($1) RETURNING *)"
+	"WITH gone AS (DELETE FROM @store@.metrics_pending WHERE id = ANY ($1) RETURNING"
+	" trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type, added_columns)"
 	" INSERT INTO @store@.metrics"
-	" (trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type)"
-	" SELECT trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type"
-	" FROM gone ORDER BY id",
+	" (trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type@keys@)"
+	" SELECT gone.trial_id, gone.end_time, gone.metrics, gone.total_batches, gone.trial_run_id, gone.archived,"
+	" gone.id, gone.metric_group, gone.partition_type@keys@"
+	" FROM gone, jsonb_populate_record(NULL::@store@.metrics, gone.added_columns) ORDER BY gone.id",
 	.nargs = 1, .argtypes = {INT8ARRAYOID}
 };
 
@@ -196,51 +269,34 @@ static const StoreQuery failed_query = {
 
 /* Does an error say that this was no time for it, rather than that a row is bad? */
 static bool
-is_passing(int sqlerrcode)
+is_passing(const ErrorData *error)
 {
-	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
-	{
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_SYSTEM_ERROR:
-			return true;
-		default:
-			return sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE;
-	}
+	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+
+	return category == ERRCODE_TRANSACTION_ROLLBACK || category == ERRCODE_INSUFFICIENT_RESOURCES ||
+		category == ERRCODE_SYSTEM_ERROR || error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE;
 }
 
-typedef struct MoveCall
+/* Some rows to be moved, which are locked. */
+typedef struct RowMove
 {
 	const MetricsStore *store;
-	Datum		ids[1];
-} MoveCall;
+	const char *columns;		/* that all of them have besides, or NULL */
+	Datum	   *ids;
+	int			count;
+} RowMove;
 
+/* Move all of them; called in a subtransaction. */
 static bool
 call_move(void *arg)
 {
-	MoveCall   *call = arg;
+	RowMove    *move = arg;
+	Datum		values[1];
 
-	store_execute(call->store, &move_query, NULL, call->ids, NULL);
+	values[0] = PointerGetDatum(construct_array(move->ids, move->count, INT8OID, sizeof(int64),
+												FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	store_execute(move->store, &move_query, move->columns, values, NULL);
 	return true;
-}
-
-/*
- * Move rows, which are locked; all of them or none.  Returns the error that some
- * of them gave, or NULL.
- */
-static ErrorData *
-try_move(const MetricsStore *store, Datum *ids, int count)
-{
-	MoveCall	call = {.store = store};
-	ErrorData  *error;
-
-	call.ids[0] = PointerGetDatum(construct_array(ids, count, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
-												  TYPALIGN_DOUBLE));
-	error = run_in_subtransaction(call_move, &call);
-	if (error && is_passing(error->sqlerrcode))
-		ReThrowError(error);
-	return error;
 }
 
 /*
@@ -259,47 +315,76 @@ leave_row(const MetricsStore *store, Datum id, const ErrorData *error)
 	store_execute(store, &failed_query, NULL, values, NULL);
 }
 
-/* Move what can be moved of these rows, by halves if need be; returns how many. */
+/* Move what can be moved of some rows, by halves if need be; returns how many. */
 static uint64
-move_rows(const MetricsStore *store, Datum *ids, int count)
+move_rows(const RowMove *rows)
 {
+	RowMove		move = *rows;
 	ErrorData  *error;
+	uint64		moved;
 
 	CHECK_FOR_INTERRUPTS();
-	error = try_move(store, ids, count);
+	error = run_in_subtransaction(call_move, &move);
 	if (error == NULL)
-		return count;
-	if (count == 1)
-		leave_row(store, ids[0], error);
-	FreeErrorData(error);
-	if (count == 1)
+		return rows->count;
+	if (is_passing(error))
+		ReThrowError(error);
+	if (rows->count == 1)
+	{
+		leave_row(rows->store, rows->ids[0], error);
 		return 0;
-	return move_rows(store, ids, count / 2) +
-		move_rows(store, ids + count / 2, count - count / 2);
+	}
+	move.count = rows->count / 2;
+	moved = move_rows(&move);
+	move.ids += move.count;
+	move.count = rows->count - move.count;
+	return moved + move_rows(&move);
 }
 
 /* Rows that are tried at once. */
 #define MOVE_ROWS 1000
 
-/* Lock rows of a key that are due now, the oldest first; returns how many. */
-static int
-lock_due_rows(const MetricsStore *store, const char *key, TimestampTz now, int limit, Datum *ids)
+/* Rows that are due, the oldest first, and what columns each has besides. */
+typedef struct DueRows
 {
-	Datum		values[3];
 	int			count;
+	Datum		ids[MOVE_ROWS];
+	char	   *columns[MOVE_ROWS];
+} DueRows;
+
+/* Lock rows of a key that are due now, up to a limit. */
+static void
+lock_due_rows(const MetricsStore *store, const char *key, TimestampTz now, int limit, DueRows *due)
+{
+	Datum		values[4];
 
 	values[0] = CStringGetTextDatum(key);
 	values[1] = TimestampTzGetDatum(now);
 	values[2] = Int64GetDatum(limit);
-	count = store_execute(store, &due_query, NULL, values, NULL);
-	for (int row = 0; row < count; row++)
+	values[3] = ObjectIdGetDatum(store->metrics);
+	due->count = store_execute(store, &due_query, NULL, values, NULL);
+	for (int row = 0; row < due->count; row++)
 	{
 		bool		isnull;
 
-		ids[row] = SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1, &isnull);
+		due->ids[row] = SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1, &isnull);
+		due->columns[row] = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 2);
 	}
 	SPI_freetuptable(SPI_tuptable);
-	return count;
+}
+
+/* The first row after one that does not have the same columns. */
+static int
+end_of_run(const DueRows *due, int first)
+{
+	int			row = first + 1;
+
+	while (row < due->count &&
+		   (due->columns[row] == due->columns[first] ||
+			(due->columns[row] && due->columns[first] &&
+			 strcmp(due->columns[row], due->columns[first]) == 0)))
+		row++;
+	return row;
 }
 
 /*
@@ -316,21 +401,25 @@ pending_move(const MetricsStore *store, const char *key, uint64 limit)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "metrics_ext pending rows",
 												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(context);
+	MemoryContext old_context = CurrentMemoryContext;
 	TimestampTz now = GetCurrentTimestamp();
-	Datum		ids[MOVE_ROWS];
+	DueRows    *due = palloc(sizeof(DueRows));
 	uint64		moved = 0;
-	int			count;
 	SavedIdentity saved;
 
+	MemoryContextSwitchTo(context);
 	act_as(store_owner(store), SAFE_SEARCH_PATH, &saved);
 	run_sql("SET CONSTRAINTS ALL IMMEDIATE");
-	while (moved < limit &&
-		   (count = lock_due_rows(store, key, now, Min(limit - moved, MOVE_ROWS), ids)) > 0)
+	do
 	{
-		moved += move_rows(store, ids, count);
+		lock_due_rows(store, key, now, Min(limit - moved, MOVE_ROWS), due);
+		for (int first = 0, end; first < due->count; first = end)
+		{
+			end = end_of_run(due, first);
+			moved += move_rows(&(RowMove) {store, due->columns[first], due->ids + first, end - first});
+		}
 		MemoryContextReset(context);
-	}
+	} while (due->count > 0 && moved < limit);
 	act_as_before(&saved);
 
 	MemoryContextSwitchTo(old_context);

@@ -1,11 +1,10 @@
 -- Rows that waited for their partition enter metrics as the owner of the store
 -- would insert them: triggers fire, row security and constraints judge them, and
 -- one that fails holds up no other.
+BEGIN;
+\ir include/store.sql
 SET client_min_messages TO error;
-CREATE EXTENSION metrics_ext;
-SELECT metrics_create_store() \gset
-SET search_path = metrics, public;
-SELECT plan(35);
+SELECT plan(37);
 SELECT metrics_register_trial(t) FROM generate_series(1, 3) t \g /dev/null
 SELECT metrics_route_group('node_%') \gset
 
@@ -79,24 +78,21 @@ SELECT report('node_3', 1, 1500) \gset
 CALL metrics_maintain();
 SELECT is((SELECT count(*)::int FROM metrics WHERE metric_group = 'node_3'), 1494, 'all but six enter');
 SELECT is(pending_of('node_3'), '1 ZZ001 no 1, 1 ZZ001 no 2, 1 ZZ001 no 500, 1 ZZ001 no 1000, 1 ZZ001 no 1001, 1 ZZ001 no 1500', 'each of the six with its error');
-SELECT is((SELECT count(*)::int FROM metrics_pending WHERE next_attempt BETWEEN now() AND now() + interval '30 s'), 6, 'and tried again soon');
+SELECT is((SELECT count(*)::int FROM metrics_pending WHERE next_attempt BETWEEN now() AND clock_timestamp() + interval '1 s'), 6, 'to be tried again soon');
 SELECT results_eq('SELECT partition_key, rows, failing, attempts, sqlstate, message FROM metrics_pending_keys',
     $$SELECT 'node_3', 6::bigint, 6::bigint, 1, 'ZZ001', message FROM metrics_pending ORDER BY next_attempt DESC LIMIT 1$$, 'the view shows the last');
 SELECT report('node_3', 1501, 1501) \gset
 SELECT is(values_of('node_3') LIKE '%,1501', true, 'reports that come later pass them');
-UPDATE metrics_pending SET next_attempt = now() + interval '1 hour';
-CALL metrics_maintain();
-SELECT is(pending_of('node_3') LIKE '2 ZZ001%', true, 'who calls metrics_maintain() need not wait for the next attempt');
 -- The back-off doubles, up to an hour.
-UPDATE metrics_pending SET next_attempt = now(), attempts = CASE metrics ->> 'a' WHEN '1' THEN 3 WHEN '2' THEN 2000000000 ELSE 1 END;
+UPDATE metrics_pending SET attempts = CASE metrics ->> 'a' WHEN '1' THEN 3 WHEN '2' THEN 2000000000 ELSE attempts END;
+SELECT clock_timestamp() AS before \gset
 CALL metrics_maintain();
-SELECT is((SELECT array_agg(attempts ORDER BY id) FROM metrics_pending), '{4,2000000001,2,2,2,2}', 'each further attempt is counted');
-SELECT is((SELECT string_agg(CASE WHEN next_attempt BETWEEN now() + w * 0.4 AND now() + w THEN 'good' ELSE (next_attempt - now())::text END, ',' ORDER BY id)
+SELECT is((SELECT array_agg(attempts ORDER BY id) FROM metrics_pending), '{4,2000000001,2,2,2,2}', 'what is called by hand tries again at once, and each attempt is counted');
+SELECT is((SELECT string_agg(CASE WHEN next_attempt BETWEEN :'before'::timestamptz + w * 0.5 AND clock_timestamp() + w THEN 'good' ELSE (next_attempt - :'before')::text END, ',' ORDER BY id)
            FROM metrics_pending, LATERAL (SELECT CASE metrics ->> 'a' WHEN '1' THEN interval '8 s' WHEN '2' THEN interval '1 hour' ELSE interval '2 s' END) l(w)),
-    'good,good,good,good,good,good', 'and waits longer');
+    'good,good,good,good,good,good', 'by itself it waits longer each time');
 -- Once mended, they enter.
 DROP TRIGGER rejects ON metrics;
-UPDATE metrics_pending SET next_attempt = now();
 CALL metrics_maintain();
 SELECT is((SELECT count(*)::int FROM metrics_pending), 0, 'without the fault they enter');
 SELECT is((SELECT count(*)::int FROM metrics WHERE metric_group = 'node_3'), 1501, 'all of them');
@@ -138,6 +134,7 @@ CALL metrics_maintain();
 SELECT is(values_of('node_6'), '1,3', 'row security that is forced on the owner applies to him');
 SELECT is(pending_of('node_6'), '1 42501 new row violates row-level security policy for table "metrics"', 'and the row stays');
 ALTER TABLE metrics DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
+DROP POLICY others ON metrics;
 DELETE FROM metrics_pending;
 CREATE TRIGGER fires BEFORE INSERT ON metrics FOR EACH ROW EXECUTE FUNCTION fires();
 GRANT ALL ON fired, fired_n_seq TO metrics_test_mover;
@@ -147,13 +144,34 @@ CALL metrics_maintain();
 SELECT is((SELECT as_role FROM fired), 'metrics_test_mover', 'rows enter by the hand of the owner of the store');
 DROP TRIGGER fires ON metrics;
 
--- Columns of the user's own, the order of columns, dropped ones.
-ALTER TABLE metrics DROP COLUMN archived;
-ALTER TABLE metrics ADD COLUMN archived boolean NOT NULL DEFAULT false, ADD COLUMN entered text DEFAULT 'now', ADD COLUMN size integer GENERATED ALWAYS AS (length(metrics::text)) STORED;
-SELECT report('node_8', 1, 2) \gset
+-- Columns of the user's own: their defaults are those of the reporter, also where
+-- row security has judged them.
+SET a.setting = 'reporter''s';
+ALTER TABLE metrics ADD COLUMN early integer;
+ALTER TABLE metrics DROP COLUMN early;
+ALTER TABLE metrics ADD COLUMN reporter name DEFAULT current_user,
+    ADD COLUMN message text[] DEFAULT ARRAY['it''s', NULL, current_setting('a.setting')], ADD COLUMN size integer GENERATED ALWAYS AS (length(metrics::text)) STORED,
+    ADD COLUMN "No Default" text, ADD COLUMN dropped text DEFAULT 'x', ADD COLUMN at timestamptz DEFAULT clock_timestamp();
+ALTER TABLE metrics ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON metrics USING (reporter = current_user) WITH CHECK (reporter = current_user);
+CREATE ROLE metrics_test_reporter;
+SELECT metrics_grant('metrics_test_reporter', 'writer') \gset
+SET LOCAL ROLE metrics_test_reporter;
+SELECT metrics_report(1, 'node_8', '{"a": 1}') AS reported \gset
+RESET ROLE;
+SET a.setting = 'owner''s';
+SELECT clock_timestamp() AS later \gset
+ALTER TABLE metrics DROP COLUMN dropped;
+ALTER TABLE metrics ADD COLUMN new text DEFAULT 'new';
+SELECT metrics_report(1, 'node_8', '{"a": 2}') \gset
 CALL metrics_maintain();
-SELECT results_eq($$SELECT metrics, archived, entered, size FROM metrics WHERE metric_group = 'node_8' ORDER BY id$$,
-    $$VALUES (jsonb '{"a": 1}', false, 'now', 8), ('{"a": 2}', false, 'now', 8)$$, 'columns are found by name, those of the user are filled');
+SELECT results_eq($$SELECT metrics ->> 'a', reporter = current_user, message, size, "No Default", new FROM metrics WHERE metric_group = 'node_8' ORDER BY id$$,
+    $$VALUES ('1', false, '{it''s,NULL,reporter''s}'::text[], 8, NULL::text, 'new'), ('2', true, '{it''s,NULL,owner''s}', 8, NULL, 'new')$$, 'values are those of the report');
+SELECT is((SELECT at < :'later' FROM metrics WHERE id = :reported), true, 'and of its time');
+SET LOCAL ROLE metrics_test_reporter;
+SELECT is((SELECT count(*)::int FROM metrics), 1, 'its reporter finds his row');
+RESET ROLE;
+ALTER TABLE metrics DISABLE ROW LEVEL SECURITY;
 
 -- Hostile keys.
 SELECT metrics_route_group('%') \gset
@@ -183,23 +201,21 @@ END $$;
 GRANT SELECT ON code TO PUBLIC;
 CREATE TRIGGER fails BEFORE INSERT ON metrics FOR EACH ROW EXECUTE FUNCTION fails();
 SELECT report('node_10', 2, 2) \gset
-\set ON_ERROR_STOP 0
-INSERT INTO code VALUES ('57014');
-CALL metrics_maintain();
-UPDATE code SET code = '40P01';
-CALL metrics_maintain();
-UPDATE code SET code = '53200';
-CALL metrics_maintain();
-UPDATE code SET code = '55P03';
-CALL metrics_maintain();
-\set ON_ERROR_STOP 1
-SELECT is(pending_of('node_10'), '0  ', 'cancelling, deadlocks, lack of memory and of a lock are not put down to the row');
+SELECT helper.run(format('INSERT INTO code VALUES (%L); CALL metrics_maintain()', '40P01')) \g /dev/null
+SELECT helper.run(format('UPDATE code SET code = %L; CALL metrics_maintain()', c)) FROM unnest(ARRAY['53100', '55P03', '58030']) c \g /dev/null
+CREATE FUNCTION cancels(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE statement;
+    RETURN false;
+EXCEPTION WHEN query_canceled THEN
+    RETURN true;
+END $$;
+SELECT is(cancels('UPDATE code SET code = ''57014''; CALL metrics_maintain()'), true, 'cancelling ends all of it');
+SELECT is(pending_of('node_10'), '0  ', 'deadlocks, a full disk, lack of a lock are not put down to the row');
 UPDATE code SET code = '42P01';
 CALL metrics_maintain();
 SELECT is(pending_of('node_10'), '1 42P01 no', 'what its trigger finds is');
 DROP TRIGGER fails ON metrics;
 
-REASSIGN OWNED BY metrics_test_mover TO CURRENT_USER;
-DROP OWNED BY metrics_test_mover;
-DROP ROLE metrics_test_mover;
 SELECT * FROM finish();
+ROLLBACK;

@@ -32,7 +32,7 @@ END $$;
 SELECT metrics_report(1, 'cpu', '{"a": 1}') AS direct \gset
 SELECT is(metrics_report(1, 'node_1', '{"a": 1}') - :direct, 1::bigint, 'a row that waits has an id of the same sequence');
 SELECT is((helper.waits('node_1', '{"a": [1, "x", null]}', '2024-02-29 13:04:49.388948-05'))::text,
-    format('(1,"2024-02-29 18:04:49.388948+00","{""a"": [1, ""x"", null]}",,0,f,%s,node_1,node_1,0,,,-infinity)', :direct + 2), 'and is what its partition will have');
+    format('(1,"2024-02-29 18:04:49.388948+00","{""a"": [1, ""x"", null]}",,0,f,%s,node_1,node_1,0,,,-infinity,)', :direct + 2), 'and is what its partition will have');
 SELECT is((helper.waits('node_1', '{}')).end_time, now(), 'without a time it has that of its transaction');
 SELECT is((SELECT count(*)::int FROM metrics), 1, 'metrics does not have it');
 SELECT is_empty($$SELECT * FROM metrics_profiling_rows(1, 'node_1')$$, 'nor do readers');
