@@ -162,6 +162,19 @@ copy_policies(Oid model, Oid relid)
 	}
 }
 
+/* Give a table what LIKE has not copied from its model; see create_like(). */
+void
+copy_properties(Oid model, Oid relid)
+{
+	SPITupleTable *rows;
+
+	run_sql(other_properties, model, relid);
+	rows = SPI_tuptable;
+	for (uint64 row = 0; row < rows->numvals; row++)
+		run_sql("%s", SPI_getvalue(rows->vals[row], rows->tupdesc, 1));
+	copy_policies(model, relid);
+}
+
 /*
  * Create an empty table that has all that a model has, save identity columns
  * and triggers, which a partition gets from its parent, and publications.
@@ -173,16 +186,11 @@ create_like(Oid model, Oid namespace, const char *name)
 {
 	char	   *new_name = quote_qualified_identifier(get_namespace_name(namespace), name);
 	Oid			relid;
-	SPITupleTable *rows;
 
 	run_sql(create_statement, model, quote_literal_cstr(new_name));
 	run_sql("%s", SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
 	relid = get_relname_relid(name, namespace);
 
-	run_sql(other_properties, model, relid);
-	rows = SPI_tuptable;
-	for (uint64 row = 0; row < rows->numvals; row++)
-		run_sql("%s", SPI_getvalue(rows->vals[row], rows->tupdesc, 1));
-	copy_policies(model, relid);
+	copy_properties(model, relid);
 	return relid;
 }
