@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "args.h"
+#include "partition/partition.h"
 #include "report/perf.h"
 #include "sql.h"
 
@@ -114,48 +115,21 @@ metrics_add_framework(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(id);
 }
 
-/* The partition of a key, whatever its name. */
-static const StoreQuery find_partition_query = {
-	"SELECT c.oid FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid"
-	" WHERE i.inhparent = $1 AND pg_catalog.pg_get_expr(c.relpartbound, c.oid)"
-	" = pg_catalog.concat('FOR VALUES IN (''', pg_catalog.replace($2, '''', ''''''), ''')')",
-	.nargs = 2, .argtypes = {OIDOID, TEXTOID}
-};
-
 /*
  * The partition of performance_datum for a repository, which is made if it is
- * not there: standalone first, so that attaching it stops neither readers nor
- * writers.  Its unique key must hold what it may be split by later, the time.
+ * not there.  Its unique key holds what it may be split by later, the time.
  */
 static Oid
 add_datum_partition(const MetricsStore *store, const char *repository)
 {
-	const char *schema = quote_identifier(store->schema);
-	const char *literal = quote_literal_cstr(repository);
-	Datum		values[] = {ObjectIdGetDatum(store_relation(store, "performance_datum")),
-	CStringGetTextDatum(repository)};
-	char	   *name;
-	const char *table;
-	bool		isnull;
+	Oid			datum = store_relation(store, "performance_datum");
+	PartitionAdded added;
 
-	run_sql("LOCK TABLE %1$s.performance_run, %1$s.performance_signature IN SHARE ROW EXCLUSIVE MODE;"
-			"LOCK TABLE ONLY %1$s.performance_datum IN SHARE UPDATE EXCLUSIVE MODE", schema);
-	if (store_execute(store, &find_partition_query, NULL, values, NULL) > 0)
-		return DatumGetObjectId(store_column(1, &isnull));
-
-	run_sql("SELECT pg_catalog.format('performance_datum_%%s_%%s',"
-			" pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.lower(%1$s), '[^a-z0-9]+', '_', 'g'), 36),"
-			" pg_catalog.left(pg_catalog.md5(%1$s), 8))", literal);
-	name = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	table = quote_identifier(name);
-	run_sql("CREATE TABLE %1$s.%2$s (LIKE %1$s.performance_datum INCLUDING ALL);"
-			"ALTER TABLE %1$s.%2$s ALTER repository SET DEFAULT %3$s,"
-			" ADD CONSTRAINT partition_check CHECK (repository IS NOT NULL AND repository = %3$s),"
-			" ADD UNIQUE (signature_id, push_timestamp, run_id);"
-			"CREATE INDEX ON %1$s.%2$s (run_id);"
-			"ALTER TABLE %1$s.performance_datum ATTACH PARTITION %1$s.%2$s FOR VALUES IN (%3$s)",
-			schema, table, literal);
-	return store_relation(store, name);
+	partition_add(datum, repository, datum, &added);
+	if (added.created)
+		run_sql("ALTER TABLE %1$s ADD UNIQUE (signature_id, push_timestamp, run_id);"
+				"CREATE INDEX ON %1$s (run_id)", qualified_name(added.partition));
+	return added.partition;
 }
 
 static const StoreQuery add_repository_query = {
