@@ -192,6 +192,7 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 	check_key(key);
 	list_table_look(parent, &table);
 	list_table_check_text_key(&table);
+	key = list_table_stored_key(&table, key);
 	added->partition = list_table_partition(parent, list_table_key(&table, key));
 	added->created = false;
 	added->moved = 0;
