@@ -83,15 +83,17 @@ managed_check_caller(Oid parent)
 void
 managed_check_owner(const MetricsStore *store, Oid parent)
 {
+	Oid			owner = relation_owner(parent);
 	char	   *keeper = GetUserNameFromId(store_owner(store), false);
-	char	   *owner = GetUserNameFromId(relation_owner(parent), false);
 
-	if (!has_privs_of_role(store_owner(store), relation_owner(parent)))
+	if (!has_privs_of_role(store_owner(store), owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("role \"%s\" owns the metrics store and may not act as the owner of %s",
 						keeper, qualified_name(parent)),
-				 errhint("GRANT %s TO %s.", quote_identifier(owner), quote_identifier(keeper))));
+				 superuser_arg(owner) ? errhint("Give the table to a role that is no superuser.") :
+				 errhint("GRANT %s TO %s.", quote_identifier(GetUserNameFromId(owner, false)),
+						 quote_identifier(keeper))));
 }
 
 static void
