@@ -80,15 +80,17 @@ managed_check_caller(Oid parent)
 void
 managed_check_owner(const MetricsStore *store, Oid parent)
 {
+	Oid			owner = relation_owner(parent);
 	char	   *keeper = GetUserNameFromId(store_owner(store), false);
-	char	   *owner = GetUserNameFromId(relation_owner(parent), false);
 
-	if (!has_privs_of_role(store_owner(store), relation_owner(parent)))
+	if (!has_privs_of_role(store_owner(store), owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("role \"%s\" owns the metrics store and may not act as the owner of %s",
 						keeper, qualified_name(parent)),
-				 errhint("GRANT %s TO %s.", quote_identifier(owner), quote_identifier(keeper))));
+				 superuser_arg(owner) ? errhint("Give the table to a role that is no superuser.") :
+				 errhint("GRANT %s TO %s.", quote_identifier(GetUserNameFromId(owner, false)),
+						 quote_identifier(keeper))));
 }
 
 static void
@@ -189,6 +191,7 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 	check_key(key);
 	list_table_look(parent, &table);
 	list_table_check_text_key(&table);
+	key = list_table_stored_key(&table, key);
 	added->partition = list_table_partition(parent, list_table_key(&table, key));
 	added->created = false;
 	added->moved = 0;

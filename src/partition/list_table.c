@@ -127,6 +127,27 @@ list_table_key(const ListTable *table, const char *key)
 	return OidInputFunctionCall(input, unconstify(char *, key), ioparam, table->typmod);
 }
 
+/* A value of a key's type as text. */
+static char *
+key_text(Oid type, Datum value)
+{
+	Oid			output;
+	bool		varlena;
+
+	getTypeOutputInfo(type, &output, &varlena);
+	return OidOutputFunctionCall(output, value);
+}
+
+/*
+ * A key as the column would store it: varchar(n) loses spaces beyond its length,
+ * name everything.
+ */
+char *
+list_table_stored_key(const ListTable *table, const char *key)
+{
+	return key_text(table->type, list_table_key(table, key));
+}
+
 /* The partition whose bound has a key; InvalidOid if none has. */
 Oid
 list_table_partition(Oid parent, Datum key)
@@ -161,8 +182,6 @@ partition_bound_value(Oid partition)
 	bool		isnull;
 	PartitionBoundSpec *spec = NULL;
 	Const	   *value;
-	Oid			output;
-	bool		varlena;
 
 	if (!HeapTupleIsValid(tuple))
 		return NULL;
@@ -176,8 +195,7 @@ partition_bound_value(Oid partition)
 	value = linitial_node(Const, spec->listdatums);
 	if (value->constisnull)
 		return NULL;
-	getTypeOutputInfo(value->consttype, &output, &varlena);
-	return OidOutputFunctionCall(output, value->constvalue);
+	return key_text(value->consttype, value->constvalue);
 }
 
 /*
