@@ -587,14 +587,20 @@ call_drain(void *arg)
 	return true;
 }
 
-/* Sleep between attempts, longer each time. */
+/* Sleep between attempts, longer each time, whatever sets our latch. */
 static void
 wait_for_next_attempt(int attempts)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 Min(5000, (int64) metrics_lock_timeout << Min(attempts, 5)), PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												  Min(5000, (int64) metrics_lock_timeout << Min(attempts, 5)));
+	long		left;
+
+	while ((left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end)) > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /* Have an index built, or say why it cannot be. */
