@@ -70,10 +70,11 @@ managed_execute(const MetricsStore *store, const StoreQuery *query, Datum *value
 	return rows;
 }
 
-/* Refuse a caller who is not the owner of a table. */
+/* Refuse a caller who is not the owner of a table, and a table that does not exist. */
 void
 managed_check_caller(Oid parent)
 {
+	(void) relation_owner(parent);
 	if (!metrics_relation_ownercheck(parent))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(parent));
 }
@@ -280,8 +281,8 @@ metrics_manage_partitions(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("metrics_manage_partitions()");
 	managed_open_store(fcinfo, &store);
 
-	list_table_look(parent, &table);
 	managed_check_caller(parent);
+	list_table_look(parent, &table);
 	list_table_check_text_key(&table);
 	(void) partition_default_tables(&table, NoLock);
 	if (get_rel_persistence(parent) == RELPERSISTENCE_TEMP)
@@ -509,8 +510,7 @@ metrics_drop_partition_of_table(PG_FUNCTION_ARGS)
 Datum
 metrics_partition_key(PG_FUNCTION_ARGS)
 {
-	Oid			relid = PG_GETARG_OID(0);
-	char	   *key = get_rel_relispartition(relid) ? partition_bound_value(relid) : NULL;
+	char	   *key = partition_bound_value(PG_GETARG_OID(0));
 
 	if (key == NULL)
 		PG_RETURN_NULL();
