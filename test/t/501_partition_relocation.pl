@@ -93,7 +93,7 @@ is_sql('SELECT * FROM fired', '', 'no trigger fired');
 is_sql('SELECT last_value FROM metrics.metrics_id_seq', $sequence, 'no default was computed');
 is_sql("SELECT count(*) FROM f WHERE later = 'came later' AND empty IS NULL AND key = 'k1'", 98, 'what the rows did not have is there');
 is_sql("INSERT INTO f (key, v) VALUES ('k1', 5) RETURNING twice, id", '10|301', 'new rows have all of it');
-is_sql('SELECT count(DISTINCT what) FROM fired', '6', 'the triggers of new rows fire');
+is_sql('SELECT count(DISTINCT what) FROM fired', '5', 'the triggers of new rows fire');
 is_sql(q{SELECT count(*) FROM f WHERE key = 'k1' AND length(packed) > 100000 AND pg_column_size(packed) < 20000}, 50, 'values are as compressed as they were');
 
 # Foreign keys to the table, of every action, deferred, of partitioned tables,
@@ -146,7 +146,7 @@ $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE direct (id integer, key text, FOREIGN KEY (id, key) REFERENCES p_default);
 INSERT INTO direct SELECT id, key FROM p WHERE key = 'k0';
 SQL
-fails("CALL metrics_drain('p', 'k0')", qr/"direct_id_key_fkey" of direct references it/, 'a reference to the default partition is an error');
+fails("CALL metrics_drain('p', 'k0')", qr/"direct_id_key_fkey" of public.direct references it/, 'a reference to the default partition is an error');
 is_sql("SELECT count(*) FROM p_default WHERE key = 'k0'", 10, 'that leaves the rows where they are');
 
 # Constraints: deferrable, exclusion, one that is not valid yet, unique of several columns and of an expression.
@@ -208,7 +208,7 @@ my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
 $subscriber->init;
 $subscriber->start;
 $subscriber->safe_psql('postgres', "CREATE TABLE l (id integer, key text, v text, PRIMARY KEY (key, id)); CREATE TABLE l_bare (id integer, key text);
-	CREATE SUBSCRIPTION whole CONNECTION '@{[ $node->connstr('postgres') ]}' PUBLICATION whole");
+	CREATE SUBSCRIPTION whole CONNECTION '@{[ $node->connstr('postgres') =~ s{'}{''}gr ]}' PUBLICATION whole");
 $subscriber->wait_for_subscription_sync($node, 'whole');
 $node->safe_psql('postgres', "INSERT INTO l SELECT i, 'k' || i % 2, repeat(md5(i::text), 1000) FROM generate_series(1, 100) i; INSERT INTO l_bare VALUES (1, 'k1')");
 drains('l', 'k1', 50, 'a published table');
