@@ -50,7 +50,7 @@ typedef struct Addition
 	const char *literal;
 	List	   *default_tables;	/* those that have the rows of the default partition */
 	bool		like_parent;	/* made like the parent, not like another partition */
-	char	   *check;			/* the constraint that says what the bound says */
+	char	   *check;			/* the constraint that says what the bound says, quoted */
 } Addition;
 
 /* Give up waiting for locks soon: whoever comes later waits behind us. */
@@ -177,6 +177,28 @@ check_direct_references(const Addition *addition)
 }
 
 /*
+ * Drop the check that says what the bound of the model says, which a table made
+ * like it has, too; returns its name, or NULL if there is none.
+ */
+static char *
+drop_check_of_model(const Addition *addition, const char *name, Oid relid)
+{
+	char	   *model_key = partition_bound_value(addition->model);
+	char	   *check;
+
+	if (model_key == NULL)
+		return NULL;
+	run_sql("SELECT quote_ident(conname) FROM pg_constraint WHERE conrelid = %u AND contype = 'c'"
+			" AND pg_get_constraintdef(oid) = format('CHECK ((%%s = %%L::text))', %s::text, %s)", relid,
+			quote_literal_cstr(quote_identifier(addition->table.column)), quote_literal_cstr(model_key));
+	if (SPI_processed == 0)
+		return NULL;
+	check = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	run_sql("ALTER TABLE %s DROP CONSTRAINT %s", name, check);
+	return check;
+}
+
+/*
  * Make the partition as a table of its own, with a check that says what its
  * bound will.  One that is made like another partition gets its own key for that
  * one's in the default and the check; otherwise the check is for ATTACH alone.
@@ -188,16 +210,17 @@ create_table(Addition *addition)
 									partition_name(addition->table.relid, addition->key));
 	char	   *name = qualified_name(relid);
 
-	addition->check = addition->like_parent ?
-		ChooseConstraintName(get_rel_name(relid), addition->table.column, "check",
-							 addition->table.namespace, NIL) :
-		psprintf("%s_check", addition->table.column);
+	addition->check = NULL;
 	if (!addition->like_parent)
-		run_sql("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s, DROP CONSTRAINT IF EXISTS %s",
-				name, quote_identifier(addition->table.column), addition->literal,
-				quote_identifier(addition->check));
-	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s%s = %s)", name,
-			quote_identifier(addition->check),
+	{
+		run_sql("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", name,
+				quote_identifier(addition->table.column), addition->literal);
+		addition->check = drop_check_of_model(addition, name, relid);
+	}
+	if (addition->check == NULL)
+		addition->check = pstrdup(quote_identifier(ChooseConstraintName(get_rel_name(relid), addition->table.column,
+																		"check", addition->table.namespace, NIL)));
+	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s%s = %s)", name, addition->check,
 			addition->like_parent ? psprintf("%s IS NOT NULL AND ", addition->column) : "",
 			addition->column, addition->literal);
 	return relid;
@@ -227,8 +250,7 @@ attach(const Addition *addition, Oid partition)
 		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(default_partition),
 				quote_identifier(default_check));
 	if (addition->like_parent)
-		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(partition),
-				quote_identifier(addition->check));
+		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(partition), addition->check);
 }
 
 /* A request for a partition. */
