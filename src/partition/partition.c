@@ -3,20 +3,21 @@
  *	  Making and detaching partitions of a table partitioned by LIST on a text
  *	  column.
  *
- * A partition is made as a table of its own, equal to its model, and attached
- * when it is complete; CREATE TABLE … PARTITION OF would lock the parent against
- * readers.  Locks are taken in one order, each at its final strength before a
- * row moves: referenced tables, parent, default partition, new partition.
+ * A partition is made as a table of its own, equal to its model, and attached;
+ * CREATE TABLE … PARTITION OF would lock the parent against readers.  Locks are
+ * taken in one order, each at its final strength before a row moves: tables
+ * that foreign keys connect, parent, default partition, new partition.
  *
  * Where no row moves, the parent is held at ShareUpdateExclusiveLock and others
  * read and write it.  Where rows of the key leave the default partition, it is
  * held at AccessExclusiveLock from before they move until the commit: with
  * less, a reader that waited behind ATTACH would find them in neither place.
  *
- * ATTACH looks through the default partition for rows of the key, and through
- * the new partition for rows of others, unless constraints say that there are
- * none.  Both are known here, by the index and by what was moved, so the
- * constraints are entered for as long as ATTACH takes.
+ * ATTACH looks through the default partition for rows of the key, unless a
+ * constraint says that there are none.  There are none, by the index, or they
+ * will have moved before anybody else sees the partitions; so the constraint is
+ * entered for as long as ATTACH takes.  Rows move after it: whoever decodes the
+ * log for a subscriber has to know by then which table they are in.
  */
 #include "postgres.h"
 
@@ -49,8 +50,6 @@ typedef struct Addition
 	const char *column;			/* of the key, as SQL, with the collation of the key */
 	const char *literal;
 	List	   *default_tables;	/* those that have the rows of the default partition */
-	bool		like_parent;	/* made like the parent, not like another partition */
-	char	   *check;			/* the constraint that says what the bound says, quoted */
 } Addition;
 
 /* Give up waiting for locks soon: whoever comes later waits behind us. */
@@ -199,34 +198,33 @@ drop_check_of_model(const Addition *addition, const char *name, Oid relid)
 }
 
 /*
- * Make the partition as a table of its own, with a check that says what its
- * bound will.  One that is made like another partition gets its own key for that
- * one's in the default and the check; otherwise the check is for ATTACH alone.
+ * Make the partition as a table of its own.  One that is made like another
+ * partition gets its own key for that one's in the default and the check.
  */
 static Oid
-create_table(Addition *addition)
+create_table(const Addition *addition)
 {
 	Oid			relid = create_like(addition->model, addition->table.namespace,
 									partition_name(addition->table.relid, addition->key));
 	char	   *name = qualified_name(relid);
+	char	   *check;
 
-	addition->check = NULL;
-	if (!addition->like_parent)
-	{
-		run_sql("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", name,
-				quote_identifier(addition->table.column), addition->literal);
-		addition->check = drop_check_of_model(addition, name, relid);
-	}
-	if (addition->check == NULL)
-		addition->check = pstrdup(quote_identifier(ChooseConstraintName(get_rel_name(relid), addition->table.column,
-																		"check", addition->table.namespace, NIL)));
-	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s%s = %s)", name, addition->check,
-			addition->like_parent ? psprintf("%s IS NOT NULL AND ", addition->column) : "",
-			addition->column, addition->literal);
+	if (addition->model == addition->table.relid)
+		return relid;
+	run_sql("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", name,
+			quote_identifier(addition->table.column), addition->literal);
+	check = drop_check_of_model(addition, name, relid);
+	if (check == NULL)
+		check = pstrdup(quote_identifier(ChooseConstraintName(get_rel_name(relid), addition->table.column,
+															  "check", addition->table.namespace, NIL)));
+	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s = %s)", name, check, addition->column, addition->literal);
 	return relid;
 }
 
-/* Attach the complete partition. */
+/*
+ * Attach the empty partition.  The default partition may still have the rows of
+ * the key that will move.
+ */
 static void
 attach(const Addition *addition, Oid partition)
 {
@@ -249,8 +247,6 @@ attach(const Addition *addition, Oid partition)
 	if (default_check)
 		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(default_partition),
 				quote_identifier(default_check));
-	if (addition->like_parent)
-		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(partition), addition->check);
 }
 
 /* A request for a partition. */
@@ -275,8 +271,7 @@ try_add(void *arg)
 	Request    *request = arg;
 	PartitionAdded *added = request->added;
 	Addition	addition = {
-		.model = request->model, .key = request->key,
-		.like_parent = request->model == request->parent
+		.model = request->model, .key = request->key
 	};
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), metrics_lock_timeout);
 	bool		moves;
@@ -309,13 +304,13 @@ try_add(void *arg)
 	moves = default_has_key(&addition);
 	if (moves ? request->lockmode == AccessExclusiveLock : !request->only_for_rows)
 	{
-		added->partition = create_table(&addition);
 		if (moves)
 			check_direct_references(&addition);
+		added->partition = create_table(&addition);
+		attach(&addition, added->partition);
 		foreach(cell, moves ? addition.default_tables : NIL)
 			added->moved += relocate_rows(lfirst_oid(cell), added->partition, &addition.table,
 										  addition.value);
-		attach(&addition, added->partition);
 		added->created = true;
 	}
 	SPI_finish();
