@@ -46,13 +46,11 @@ run_sql(const char *format,...)
 			 SPI_result_code_string(rc));
 }
 
-/* Errors that are meant for the whole session, not for what it is doing. */
+/* Errors that are meant for the whole session, not for what it is doing: cancelling, shutting down. */
 static bool
 ends_session(const ErrorData *error)
 {
-	return error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION ||
-		error->sqlerrcode == ERRCODE_OUT_OF_MEMORY;
+	return ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION;
 }
 
 /*

@@ -25,12 +25,19 @@
 
 #include "compat.h"
 #include "maintenance/maintenance.h"
+#include "partition/relocate.h"
 #include "sql.h"
 
 PGDLLEXPORT void metrics_index_worker_main(Datum main_arg);
 
 /* Waiting for the transactions of others ends after so long; a later round tries again. */
 #define WAIT_LIMIT "10s"
+
+/*
+ * The class of advisory locks on tables whose index is being built, which
+ * pg_advisory_lock() does not reach: "mi" in ASCII, for metrics_ext and index.
+ */
+#define INDEX_LOCK_CLASS 0x6D69
 
 /*
  * What has to be run for a table: DROP INDEX for what an earlier attempt left,
@@ -74,7 +81,32 @@ run_alone(const char *sql)
 	MemoryContextSwitchTo(context);
 }
 
-/* Build the index of a table, unless the table was dropped meanwhile. */
+/*
+ * Wait for another worker that builds the index of the same table, outside a
+ * transaction, for which the other would wait.  The lock is held to the end.
+ */
+static void
+take_turn(Oid table)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, table, 0, INDEX_LOCK_CLASS);
+	(void) LockAcquire(&tag, ExclusiveLock, true, false);
+}
+
+/* Does the table still exist, and want the index? */
+static bool
+is_wanted(const WantedIndex *wanted)
+{
+	ListTable	table;
+
+	if (!get_rel_name(wanted->parent) || !get_rel_name(wanted->table))
+		return false;
+	list_table_look(wanted->parent, &table);
+	return relocate_wants_index(wanted->table, &table);
+}
+
+/* Build the index of a table, unless there is no need any more. */
 static void
 build_index(const WantedIndex *wanted)
 {
@@ -87,12 +119,10 @@ build_index(const WantedIndex *wanted)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	SPI_connect();
-	name = get_rel_name(wanted->table);
-	if (name)
-		run_sql(statements_query, wanted->table, wanted->parent,
-				quote_literal_cstr(makeObjectName(name, "metrics_ext", "key")));
-	if (name && SPI_processed > 0)
+	if (is_wanted(wanted))
 	{
+		name = makeObjectName(get_rel_name(wanted->table), "metrics_ext", "key");
+		run_sql(statements_query, wanted->table, wanted->parent, quote_literal_cstr(name));
 		result = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 		drop = result ? MemoryContextStrdup(context, result) : NULL;
 		result = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2);
@@ -119,11 +149,15 @@ metrics_index_worker_main(Datum main_arg)
 	WantedIndex wanted;
 
 	memcpy(&wanted, MyBgworkerEntry->bgw_extra, sizeof(wanted));
+	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("statement_timeout", "0", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("lock_timeout", WAIT_LIMIT, PGC_USERSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_USERSET, PGC_S_OVERRIDE);
+	take_turn(wanted.table);
 	build_index(&wanted);
 }
 

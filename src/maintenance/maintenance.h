@@ -40,7 +40,7 @@ extern void managed_check_owner(const MetricsStore *store, Oid parent);
 extern int	managed_partition_count(Oid parent);
 extern void managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 moved);
 extern void managed_add(const MetricsStore *store, Oid parent, const char *key,
-						const char *created_by, PartitionAdded *added);
+						const char *created_by, bool only_for_rows, PartitionAdded *added);
 extern void managed_check_kind(const char *kind);
 extern void managed_add_key(const MetricsStore *store, const char *key, const char *kind);
 

@@ -176,13 +176,13 @@ managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 move
 }
 
 /*
- * Make sure that a managed table has a partition for a key, and write down that
- * it was made and for whom.  Partitions of the store are made like the one that
+ * Make sure that a managed table has a partition for a key, perhaps only if its
+ * default partition has rows of it, and write down that it was made and for whom.  Partitions of the store are made like the one that
  * stands for their kind; a key without a kind is of kind time.
  */
 void
 managed_add(const MetricsStore *store, Oid parent, const char *key, const char *created_by,
-			PartitionAdded *added)
+			bool only_for_rows, PartitionAdded *added)
 {
 	Oid			model = parent;
 	Datum		values[2];
@@ -217,7 +217,7 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 		model = store_relation(store, kind && strcmp(kind, "batch") == 0 ?
 							   "generic_metrics" : "system_metrics");
 	}
-	partition_add(parent, key, model, added);
+	partition_add(parent, key, model, only_for_rows, added);
 	if (!added->created)
 		return;
 
@@ -362,7 +362,7 @@ metrics_add_partition(PG_FUNCTION_ARGS)
 	store_check_owner(&store);
 	SPI_connect();
 	managed_add_key(&store, key, text_to_cstring(PG_GETARG_TEXT_PP(1)));
-	managed_add(&store, store.metrics, key, GetUserNameFromId(GetUserId(), false), &added);
+	managed_add(&store, store.metrics, key, GetUserNameFromId(GetUserId(), false), false, &added);
 	SPI_finish();
 	PG_RETURN_OID(added.partition);
 }
@@ -386,7 +386,7 @@ metrics_add_partition_to_table(PG_FUNCTION_ARGS)
 	SPI_connect();
 	managed_check(&store, parent);
 	managed_add(&store, parent, text_to_cstring(PG_GETARG_TEXT_PP(1)),
-				GetUserNameFromId(GetUserId(), false), &added);
+				GetUserNameFromId(GetUserId(), false), false, &added);
 	SPI_finish();
 	PG_RETURN_OID(added.partition);
 }

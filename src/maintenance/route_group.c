@@ -76,7 +76,7 @@ add_key(const MetricsStore *store, const char *key, const char *kind)
 
 	managed_add_key(store, key, kind);
 	if (strcmp(kind, "batch") == 0)
-		managed_add(store, store->metrics, key, GetUserNameFromId(GetUserId(), false), &added);
+		managed_add(store, store->metrics, key, GetUserNameFromId(GetUserId(), false), false, &added);
 }
 
 static const StoreQuery route_query = {

@@ -44,7 +44,10 @@ static const char *const other_properties =
 	"  JOIN (SELECT row_number() OVER (ORDER BY oid) AS place, * FROM pg_statistic_ext WHERE stxrelid = %2$u) n USING (place)),"
 	/* Of those that reference a partitioned table, not the ones to its partitions. */
 	" foreign_key AS (SELECT c.oid, conname FROM pg_constraint c WHERE conrelid = %1$u AND contype = 'f'"
-	"  AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid))"
+	"  AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid)),"
+	/* LIKE makes valid ones of them, which rows that move may break. */
+	" invalid_check AS (SELECT oid, conname FROM pg_constraint"
+	"  WHERE conrelid = %1$u AND contype = 'c' AND NOT convalidated)"
 	" SELECT statement FROM ("
 
 	"SELECT 1 AS step, attnum AS place,"
@@ -66,8 +69,13 @@ static const char *const other_properties =
 	"SELECT 2, 0, format('ALTER TABLE %%s ADD CONSTRAINT %%I %%s', new_name, conname, pg_get_constraintdef(foreign_key.oid))"
 	" FROM new_table, foreign_key"
 	" UNION ALL "
+	"SELECT 2, 0, format('ALTER TABLE %%s DROP CONSTRAINT %%I, ADD CONSTRAINT %%I %%s', new_name, conname, conname,"
+	"  pg_get_constraintdef(invalid_check.oid))"
+	" FROM new_table, invalid_check"
+	" UNION ALL "
 	"SELECT 3, 0, format('COMMENT ON CONSTRAINT %%I ON %%s IS %%L', conname, new_name, description)"
-	" FROM new_table, foreign_key, obj_description(foreign_key.oid, 'pg_constraint') description WHERE description IS NOT NULL"
+	" FROM new_table, (TABLE foreign_key UNION ALL TABLE invalid_check) added,"
+	"  obj_description(added.oid, 'pg_constraint') description WHERE description IS NOT NULL"
 	" UNION ALL "
 	"SELECT 3, 0, format('COMMENT ON CONSTRAINT %%I ON %%s IS %%L', n.conname, new_name, description)"
 	" FROM new_table, index_pair JOIN pg_constraint m ON m.conrelid = %1$u AND m.conindid = model_index"

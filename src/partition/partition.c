@@ -3,20 +3,21 @@
  *	  Making and detaching partitions of a table partitioned by LIST on a text
  *	  column.
  *
- * A partition is made as a table of its own, equal to its model, and attached
- * when it is complete; CREATE TABLE … PARTITION OF would lock the parent against
- * readers.  Locks are taken in one order, each at its final strength before a
- * row moves: referenced tables, parent, default partition, new partition.
+ * A partition is made as a table of its own, equal to its model, and attached;
+ * CREATE TABLE … PARTITION OF would lock the parent against readers.  Locks are
+ * taken in one order, each at its final strength before a row moves: tables
+ * that foreign keys connect, parent, default partition, new partition.
  *
  * Where no row moves, the parent is held at ShareUpdateExclusiveLock and others
  * read and write it.  Where rows of the key leave the default partition, it is
  * held at AccessExclusiveLock from before they move until the commit: with
  * less, a reader that waited behind ATTACH would find them in neither place.
  *
- * ATTACH looks through the default partition for rows of the key, and through
- * the new partition for rows of others, unless constraints say that there are
- * none.  Both are known here, by the index and by what was moved, so the
- * constraints are entered for as long as ATTACH takes.
+ * ATTACH looks through the default partition for rows of the key, unless a
+ * constraint says that there are none.  There are none, by the index, or they
+ * will have moved before anybody else sees the partitions; so the constraint is
+ * entered for as long as ATTACH takes.  Rows move after it: whoever decodes the
+ * log for a subscriber has to know by then which table they are in.
  */
 #include "postgres.h"
 
@@ -31,6 +32,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
+#include "utils/timestamp.h"
 
 #include "guc.h"
 #include "partition/model.h"
@@ -48,32 +50,46 @@ typedef struct Addition
 	const char *column;			/* of the key, as SQL, with the collation of the key */
 	const char *literal;
 	List	   *default_tables;	/* those that have the rows of the default partition */
-	bool		like_parent;	/* made like the parent, not like another partition */
-	char	   *check;			/* the constraint that says what the bound says, quoted */
 } Addition;
 
 /* Give up waiting for locks soon: whoever comes later waits behind us. */
 static void
-limit_lock_waits(void)
+limit_lock_waits(int64 milliseconds)
 {
-	set_local("lock_timeout", psprintf("%dms", metrics_lock_timeout));
+	set_local("lock_timeout", psprintf(INT64_FORMAT "ms", Max(1, milliseconds)));
 }
 
-/* Lock the tables that foreign keys of a partition will reference. */
+/* The same for all locks until a time. */
 static void
-lock_referenced_tables(Oid parent, Oid model)
+limit_lock_waits_until(TimestampTz deadline)
+{
+	limit_lock_waits(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline));
+}
+
+/*
+ * Lock what foreign keys connect with a partition, as attaching it will.  If
+ * the parent references itself it gets that lock here, too, unless a stronger
+ * one follows: two in turn would be in each other's way.
+ */
+static void
+lock_connected_tables(Oid parent, Oid model, LOCKMODE parent_lockmode)
 {
 	SPITupleTable *rows;
 
-	run_sql("SELECT DISTINCT confrelid FROM pg_constraint"
-			" WHERE conrelid IN (%u, %u) AND contype = 'f' ORDER BY 1", parent, model);
+	run_sql("SELECT relid, max(lockmode) FROM ("
+			"SELECT confrelid, %d FROM pg_constraint WHERE conrelid IN (%u, %u) AND contype = 'f'"
+			" UNION ALL SELECT conrelid, %d FROM pg_constraint WHERE confrelid = %u AND contype = 'f'"
+			") tables(relid, lockmode) GROUP BY relid ORDER BY relid",
+			ShareRowExclusiveLock, parent, model, AccessShareLock, parent);
 	rows = SPI_tuptable;
 	for (uint64 row = 0; row < rows->numvals; row++)
 	{
 		bool		isnull;
 		Oid			relid = DatumGetObjectId(SPI_getbinval(rows->vals[row], rows->tupdesc, 1, &isnull));
+		LOCKMODE	lockmode = DatumGetInt32(SPI_getbinval(rows->vals[row], rows->tupdesc, 2, &isnull));
 
-		LockRelationOid(relid, ShareRowExclusiveLock);
+		if (relid != parent || lockmode > parent_lockmode)
+			LockRelationOid(relid, lockmode);
 	}
 }
 
@@ -116,7 +132,7 @@ partition_check_index(const ListTable *table, Oid default_table)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("%s has no index that leads with \"%s\"", qualified_name(default_table), table->column),
 				 errdetail("Without one, it would be scanned while others wait."),
-				 errhint("CREATE INDEX CONCURRENTLY ON %s (%s), or leave it to the background worker or CALL metrics_drain().",
+				 errhint("CREATE INDEX CONCURRENTLY ON %s (%s), or leave it to the background worker or CALL metrics_drain(); if that was tried, the server's log says why it failed.",
 						 qualified_name(default_table), quote_identifier(table->column))));
 }
 
@@ -182,34 +198,33 @@ drop_check_of_model(const Addition *addition, const char *name, Oid relid)
 }
 
 /*
- * Make the partition as a table of its own, with a check that says what its
- * bound will.  One that is made like another partition gets its own key for that
- * one's in the default and the check; otherwise the check is for ATTACH alone.
+ * Make the partition as a table of its own.  One that is made like another
+ * partition gets its own key for that one's in the default and the check.
  */
 static Oid
-create_table(Addition *addition)
+create_table(const Addition *addition)
 {
 	Oid			relid = create_like(addition->model, addition->table.namespace,
 									partition_name(addition->table.relid, addition->key));
 	char	   *name = qualified_name(relid);
+	char	   *check;
 
-	addition->check = NULL;
-	if (!addition->like_parent)
-	{
-		run_sql("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", name,
-				quote_identifier(addition->table.column), addition->literal);
-		addition->check = drop_check_of_model(addition, name, relid);
-	}
-	if (addition->check == NULL)
-		addition->check = pstrdup(quote_identifier(ChooseConstraintName(get_rel_name(relid), addition->table.column,
-																		"check", addition->table.namespace, NIL)));
-	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s%s = %s)", name, addition->check,
-			addition->like_parent ? psprintf("%s IS NOT NULL AND ", addition->column) : "",
-			addition->column, addition->literal);
+	if (addition->model == addition->table.relid)
+		return relid;
+	run_sql("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", name,
+			quote_identifier(addition->table.column), addition->literal);
+	check = drop_check_of_model(addition, name, relid);
+	if (check == NULL)
+		check = pstrdup(quote_identifier(ChooseConstraintName(get_rel_name(relid), addition->table.column,
+															  "check", addition->table.namespace, NIL)));
+	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s = %s)", name, check, addition->column, addition->literal);
 	return relid;
 }
 
-/* Attach the complete partition. */
+/*
+ * Attach the empty partition.  The default partition may still have the rows of
+ * the key that will move.
+ */
 static void
 attach(const Addition *addition, Oid partition)
 {
@@ -232,8 +247,6 @@ attach(const Addition *addition, Oid partition)
 	if (default_check)
 		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(default_partition),
 				quote_identifier(default_check));
-	if (addition->like_parent)
-		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(partition), addition->check);
 }
 
 /* A request for a partition. */
@@ -242,13 +255,15 @@ typedef struct Request
 	Oid			parent;
 	const char *key;
 	Oid			model;
+	bool		only_for_rows;	/* none is wanted if there are no rows to move */
 	LOCKMODE	lockmode;		/* of the parent */
 	PartitionAdded *added;
 } Request;
 
 /*
- * Add a partition while holding the parent at a lock mode; false if that would
- * have to be AccessExclusiveLock, because rows move.
+ * Add a partition while holding the parent at a lock mode; false if none was
+ * added, because there are no rows or because they move, which takes
+ * AccessExclusiveLock.  All locks together are waited for no longer than one.
  */
 static bool
 try_add(void *arg)
@@ -256,21 +271,23 @@ try_add(void *arg)
 	Request    *request = arg;
 	PartitionAdded *added = request->added;
 	Addition	addition = {
-		.model = request->model, .key = request->key,
-		.like_parent = request->model == request->parent
+		.model = request->model, .key = request->key
 	};
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), metrics_lock_timeout);
 	bool		moves;
 	ListCell   *cell;
 
 	SPI_connect();
-	lock_referenced_tables(request->parent, request->model);
+	limit_lock_waits_until(deadline);
+	lock_connected_tables(request->parent, request->model, request->lockmode);
+	limit_lock_waits_until(deadline);
 	list_table_open(request->parent, request->lockmode, &addition.table);
 	list_table_check_text_key(&addition.table);
 	addition.value = list_table_key(&addition.table, request->key);
+	added->created = false;
 	added->moved = 0;
 	added->partition = list_table_partition(request->parent, addition.value);
-	added->created = !OidIsValid(added->partition);
-	if (!added->created)
+	if (OidIsValid(added->partition))
 	{
 		SPI_finish();
 		return true;
@@ -281,17 +298,20 @@ try_add(void *arg)
 	if (addition.table.collation != addition.table.column_collation)
 		addition.column = psprintf("%s COLLATE %s", addition.column,
 								   generate_collation_name(addition.table.collation));
+	limit_lock_waits_until(deadline);
 	addition.default_tables = partition_default_tables(&addition.table, AccessExclusiveLock);
+	limit_lock_waits(metrics_lock_timeout);
 	moves = default_has_key(&addition);
-	if (!moves || request->lockmode == AccessExclusiveLock)
+	if (moves ? request->lockmode == AccessExclusiveLock : !request->only_for_rows)
 	{
-		added->partition = create_table(&addition);
 		if (moves)
 			check_direct_references(&addition);
+		added->partition = create_table(&addition);
+		attach(&addition, added->partition);
 		foreach(cell, moves ? addition.default_tables : NIL)
 			added->moved += relocate_rows(lfirst_oid(cell), added->partition, &addition.table,
 										  addition.value);
-		attach(&addition, added->partition);
+		added->created = true;
 	}
 	SPI_finish();
 	return OidIsValid(added->partition);
@@ -301,25 +321,32 @@ try_add(void *arg)
  * Make sure that a table has a partition for a key: made like the model, which
  * is the parent or one of its partitions, and attached together with the rows
  * of the key that the default partition has.  What is there already, is taken
- * as it is.  Acts as the owner of the parent; the locks last until the end of
- * the transaction, and waiting for each is limited.
+ * as it is.  If it is only for those rows, none is made when there are none.
+ * Acts as the owner of the parent; the locks last until the end of the
+ * transaction, and waiting for them is limited.
+ *
+ * A row of a key that had none, inserted while its partition is attached, is
+ * refused by the default partition if it was on its way there.  So rows that
+ * may come and go at the moment are a reason to ask only for what is there.
  */
 void
-partition_add(Oid parent, const char *key, Oid model, PartitionAdded *added)
+partition_add(Oid parent, const char *key, Oid model, bool only_for_rows, PartitionAdded *added)
 {
-	Request		request = {parent, key, model, ShareUpdateExclusiveLock, added};
+	Request		request = {parent, key, model, only_for_rows, ShareUpdateExclusiveLock, added};
 	SavedIdentity saved;
-	ErrorData  *error;
 
 	act_as(relation_owner(parent), "pg_catalog, pg_temp", &saved);
 	set_local("default_tablespace", "");
-	limit_lock_waits();
 
 	/* In a subtransaction, to be rid of its locks if stronger ones are needed. */
-	error = run_in_subtransaction(try_add, &request);
-	if (error)
-		ReThrowError(error);
-	if (!OidIsValid(added->partition))
+	if (!only_for_rows)
+	{
+		ErrorData  *error = run_in_subtransaction(try_add, &request);
+
+		if (error)
+			ReThrowError(error);
+	}
+	if (only_for_rows || !OidIsValid(added->partition))
 	{
 		request.lockmode = AccessExclusiveLock;
 		(void) try_add(&request);
@@ -338,7 +365,7 @@ partition_detach(Oid parent, Oid partition, bool keep_table)
 	SavedIdentity saved;
 
 	act_as(relation_owner(parent), "pg_catalog, pg_temp", &saved);
-	limit_lock_waits();
+	limit_lock_waits(metrics_lock_timeout);
 	SPI_connect();
 	run_sql("ALTER TABLE %s DETACH PARTITION %s", qualified_name(parent), name);
 	if (!keep_table)

@@ -125,7 +125,7 @@ add_datum_partition(const MetricsStore *store, const char *repository)
 	Oid			datum = store_relation(store, "performance_datum");
 	PartitionAdded added;
 
-	partition_add(datum, repository, datum, &added);
+	partition_add(datum, repository, datum, false, &added);
 	if (added.created)
 		run_sql("ALTER TABLE %1$s ADD UNIQUE (signature_id, push_timestamp, run_id);"
 				"CREATE INDEX ON %1$s (run_id)", qualified_name(added.partition));
