@@ -241,7 +241,7 @@ pending_insert(const MetricsStore *store, const StoreQuery *insert, const char *
 static const StoreQuery due_query = {
 	"SELECT p.id, (SELECT string_agg(', ' || quote_ident(name), '' ORDER BY name)"
 	"  FROM jsonb_object_keys(p.added_columns) name JOIN pg_attribute a"
-	"  ON a.attrelid = $4 AND a.attname = name AND NOT a.attisdropped AND a.attgenerated = '')"
+	"  ON a.attrelid = $4 AND a.attname = name AND a.attgenerated = '')"
 	" FROM @store@.metrics_pending p JOIN @store@.trials t ON t.id = p.trial_id"
 	" WHERE p.partition_type = $1 AND p.next_attempt <= $2 ORDER BY p.next_attempt, p.id LIMIT $3"
 	" FOR UPDATE OF p SKIP LOCKED FOR KEY SHARE OF t SKIP LOCKED",
