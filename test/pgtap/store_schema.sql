@@ -31,7 +31,7 @@ DROP SCHEMA metrics, metrics_bi CASCADE;
 CREATE EXTENSION metrics_ext SCHEMA public;
 CREATE SCHEMA metrics_bi;
 CREATE TABLE metrics_bi.runs ();
-SELECT throws_like('SELECT metrics_create_store()', 'cannot upgrade the metrics store because something else is in the way of its views', 'a table in the place of a view is not replaced');
+SELECT throws_like('SELECT metrics_create_store()', 'cannot upgrade the metrics store because its views cannot be made', 'a table in the place of a view is not replaced');
 DROP SCHEMA metrics_bi CASCADE;
 
 -- Anyone who may create a schema may have the store.
