@@ -155,4 +155,21 @@ LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 1;
 COMMENT ON FUNCTION @extschema@.metrics_perf_changes(text, integer, timestamptz) IS
 'pushes where the level of a stored series changes, from since (inclusive) on, with the windows that the series was reported with';
 
+--
+-- Performance data: alerts
+--
+CREATE FUNCTION @extschema@.metrics_perf_alert(
+    repository text, signature_id integer, max_age interval DEFAULT '14 days') RETURNS integer
+AS 'MODULE_PATHNAME', 'metrics_perf_alert'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_perf_alert(text, integer, interval) IS
+'generates the alerts of a series from its measurements of at most max_age after its latest alert, and returns how many are new. A change of less than the series'' threshold (2 %) is none; alerts of one push and framework share a summary';
+
+CREATE PROCEDURE @extschema@.metrics_generate_alerts(
+    repository text, framework text DEFAULT NULL, max_age interval DEFAULT '14 days')
+AS 'MODULE_PATHNAME', 'metrics_generate_alerts'
+LANGUAGE C;
+COMMENT ON PROCEDURE @extschema@.metrics_generate_alerts(text, text, interval) IS
+'calls metrics_perf_alert() for each series of a repository that was measured within max_age, and commits after each unless it is called within a transaction';
+
 SELECT @extschema@.metrics_upgrade_store();

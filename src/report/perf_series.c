@@ -22,6 +22,10 @@ PG_FUNCTION_INFO_V1(metrics_detect_changes);
 PG_FUNCTION_INFO_V1(metrics_change_scores);
 PG_FUNCTION_INFO_V1(metrics_perf_changes);
 
+/* As in the declarations of the functions. */
+#define DEFAULT_MIN_BACK 12
+#define DEFAULT_MAX_BACK 24
+#define DEFAULT_FORE 12
 #define DEFAULT_T_THRESHOLD 7
 
 /* A window must hold something. */
@@ -66,19 +70,14 @@ measurement_arguments(FunctionCallInfo fcinfo, int *count)
 
 /* Return the pushes of a series, or only its changes, from a function. */
 static void
-return_changes(FunctionCallInfo fcinfo, const Measurement *measurements, int count,
-			   const ChangeWindows *windows, bool only_changes)
+return_changes(FunctionCallInfo fcinfo, const Series *series, bool only_changes)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Series		series;
-
-	series_group_by_push(&series, measurements, count);
-	series_detect_changes(&series, windows);
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < series.npushes; i++)
+	for (int i = 0; i < series->npushes; i++)
 	{
-		const SeriesPush *push = &series.pushes[i];
+		const SeriesPush *push = &series->pushes[i];
 		Datum		values[] = {TimestampTzGetDatum(push->timestamp), Int64GetDatum(push->id),
 			Float8GetDatum(push->t), Float8GetDatum(push->prev_value),
 		Float8GetDatum(push->new_value), BoolGetDatum(push->is_change)};
@@ -98,6 +97,7 @@ detect_changes(FunctionCallInfo fcinfo, bool only_changes)
 	ChangeWindows windows;
 	Measurement *measurements;
 	int			count;
+	Series		series;
 
 	check_not_null(fcinfo, names, lengthof(names));
 	windows.min_back = window_argument(fcinfo, 3, names[3]);
@@ -111,7 +111,9 @@ detect_changes(FunctionCallInfo fcinfo, bool only_changes)
 				 errhint("The default is 7.")));
 
 	measurements = measurement_arguments(fcinfo, &count);
-	return_changes(fcinfo, measurements, count, &windows, only_changes);
+	series_group_by_push(&series, measurements, count);
+	series_detect_changes(&series, &windows);
+	return_changes(fcinfo, &series, only_changes);
 	return (Datum) 0;
 }
 
@@ -132,19 +134,6 @@ metrics_change_scores(PG_FUNCTION_ARGS)
 {
 	return detect_changes(fcinfo, false);
 }
-
-static const StoreQuery windows_query = {
-	"SELECT COALESCE(min_back_window, 12), COALESCE(max_back_window, 24), COALESCE(fore_window, 12)"
-	" FROM @store@.performance_signature WHERE repository = $1 AND id = $2",
-	.reader = true, .nargs = 2, .argtypes = {TEXTOID, INT4OID}
-};
-
-static const StoreQuery measurements_query = {
-	"SELECT push_timestamp, push_id, value FROM @store@.performance_datum"
-	" WHERE repository = $1 AND signature_id = $2 AND ($3 IS NULL OR push_timestamp >= $3)"
-	" ORDER BY push_timestamp, push_id, run_id",
-	.reader = true, .nargs = 3, .argtypes = {TEXTOID, INT4OID, TIMESTAMPTZOID}
-};
 
 typedef struct MeasurementList
 {
@@ -168,6 +157,53 @@ add_measurement(HeapTuple row, TupleDesc desc, void *arg)
 	};
 }
 
+/* Detect changes in the rows (push_timestamp, push_id, value) of a query. */
+void
+perf_detect_changes(const MetricsStore *store, const StoreQuery *query, Datum *values,
+					const char *nulls, const ChangeWindows *windows, Series *series)
+{
+	MeasurementList list = {.allocated = 1024};
+
+	list.measurements = palloc_array(Measurement, list.allocated);
+	store_for_each(store, query, NULL, values, nulls, add_measurement, &list);
+	series_group_by_push(series, list.measurements, list.count);
+	series_detect_changes(series, windows);
+	pfree(list.measurements);
+}
+
+static int
+window_column(int column, int default_window)
+{
+	bool		isnull;
+	Datum		window = store_column(column, &isnull);
+
+	return isnull ? default_window : DatumGetInt32(window);
+}
+
+/* The windows of a series, in PERF_WINDOW_COLUMNS of the last query from this column on. */
+ChangeWindows
+perf_window_columns(int column)
+{
+	return (ChangeWindows) {
+		.min_back = window_column(column, DEFAULT_MIN_BACK),
+		.max_back = window_column(column + 1, DEFAULT_MAX_BACK),
+		.fore = window_column(column + 2, DEFAULT_FORE),
+		.t_threshold = DEFAULT_T_THRESHOLD,
+	};
+}
+
+static const StoreQuery windows_query = {
+	"SELECT " PERF_WINDOW_COLUMNS " FROM @store@.performance_signature s WHERE s.repository = $1 AND s.id = $2",
+	.reader = true, .nargs = 2, .argtypes = {TEXTOID, INT4OID}
+};
+
+static const StoreQuery measurements_query = {
+	"SELECT push_timestamp, push_id, value FROM @store@.performance_datum"
+	" WHERE repository = $1 AND signature_id = $2 AND ($3 IS NULL OR push_timestamp >= $3)"
+	" ORDER BY push_timestamp, push_id, run_id",
+	.reader = true, .nargs = 3, .argtypes = {TEXTOID, INT4OID, TIMESTAMPTZOID}
+};
+
 /*
  * metrics_perf_changes(repository, signature_id, since) → setof (…)
  *
@@ -180,22 +216,18 @@ metrics_perf_changes(PG_FUNCTION_ARGS)
 	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2)};
 	char		nulls[] = {' ', ' ', PG_ARGISNULL(2) ? 'n' : ' '};
 	MetricsStore store;
-	ChangeWindows windows = {.t_threshold = DEFAULT_T_THRESHOLD};
-	MeasurementList list = {.allocated = 1024};
-	bool		isnull;
+	ChangeWindows windows;
+	Series		series = {0};
 
 	check_not_null(fcinfo, names, lengthof(names));
 	perf_open(fcinfo, AccessShareLock, &store);
-	list.measurements = palloc_array(Measurement, list.allocated);
 	SPI_connect();
 	if (store_execute(&store, &windows_query, NULL, values, NULL) > 0)
 	{
-		windows.min_back = DatumGetInt32(store_column(1, &isnull));
-		windows.max_back = DatumGetInt32(store_column(2, &isnull));
-		windows.fore = DatumGetInt32(store_column(3, &isnull));
-		store_for_each(&store, &measurements_query, NULL, values, nulls, add_measurement, &list);
+		windows = perf_window_columns(1);
+		perf_detect_changes(&store, &measurements_query, values, nulls, &windows, &series);
 	}
+	return_changes(fcinfo, &series, true);
 	SPI_finish();
-	return_changes(fcinfo, list.measurements, list.count, &windows, true);
 	return (Datum) 0;
 }

@@ -1,7 +1,7 @@
 -- Performance data: what comes out, T15 to T20, T34.
 BEGIN;
 \ir include/store.sql
-SELECT plan(73);
+SELECT plan(79);
 
 -- Two series on 40 pushes six hours apart; three jobs for each push, of which
 -- the third arrives when all others are there; a third series on some pushes.
@@ -132,6 +132,38 @@ SELECT is((SELECT count(*)::int FROM metrics_perf_signatures('beta') s, metrics_
 SELECT is((SELECT count(*)::int FROM metrics_perf_changes('autoland', s.id)), 0, 'not in another repository') FROM metrics_perf_signatures('beta') s WHERE suite = 'changes';
 SELECT is((SELECT count(*)::int FROM metrics_perf_changes('beta', s.id, '2026-02-02 04:00+00'::timestamptz)), 0, 'nor from a time on that leaves too little before it')
 FROM metrics_perf_signatures('beta') s WHERE suite = 'changes';
+
+-- A repository that is divided by time: look-ups by job and by push touch the slices of the job or push, and no other.
+SELECT metrics_add_repository('sliced') AS sliced \gset
+ALTER TABLE performance_datum DETACH PARTITION :sliced;
+CREATE TABLE slices (LIKE performance_datum INCLUDING ALL, CHECK (repository = 'sliced'), UNIQUE (signature_id, push_timestamp, run_id)) PARTITION BY RANGE (push_timestamp);
+CREATE INDEX ON slices (run_id);
+SELECT format('CREATE TABLE slice%s PARTITION OF slices FOR VALUES FROM (%L) TO (%L)', i, '2025-01-01 00:00+00'::timestamptz + i * interval '30 days', '2025-01-01 00:00+00'::timestamptz + (i + 1) * interval '30 days')
+FROM generate_series(0, 11) i \gexec
+ALTER TABLE performance_datum ATTACH PARTITION slices FOR VALUES IN ('sliced');
+SELECT metrics_add_push('sliced', 'r' || i, '2025-01-01 12:00+00'::timestamptz + i * interval '1 day') FROM generate_series(0, 359) i ORDER BY i \g /dev/null
+SELECT count(metrics_report_perf('sliced', id, id, '{"framework": {"name": "talos"}, "suites": [{"name": "sliced", "value": 1, "subtests": [{"name": "t", "value": 2}]}]}'))
+FROM performance_push WHERE repository = 'sliced' \gset
+SELECT is((SELECT count(*)::int FROM slices) || ' ' || (SELECT count(DISTINCT tableoid)::int FROM slices), '720 12', 'a year in twelve slices');
+CREATE FUNCTION helper.touched(statement text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    touched text[];
+BEGIN
+    CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_scan + idx_scan AS scans FROM pg_stat_xact_user_tables WHERE relname LIKE 'slice%';
+    EXECUTE statement;
+    SELECT array_agg(relname::text ORDER BY relname) INTO touched FROM pg_stat_xact_user_tables s JOIN before b USING (relid) WHERE s.seq_scan + s.idx_scan > b.scans;
+    DROP TABLE before;
+    RETURN touched;
+END $$;
+SELECT is(helper.touched(format('SELECT * FROM metrics_perf_data(''sliced'', %s => ARRAY[%s])', name, id)), '{slice3}', 'one slice for ' || name)
+FROM performance_push, unnest(ARRAY['job_ids', 'push_ids']) name WHERE repository = 'sliced' AND revision = 'r100';
+SELECT is(helper.touched(format('SELECT * FROM metrics_perf_data(''sliced'', ARRAY(SELECT id FROM metrics.performance_signature WHERE suite = ''sliced''), ARRAY[%s])', id)), '{slice3}', 'and for series of a push')
+FROM performance_push WHERE repository = 'sliced' AND revision = 'r100';
+SELECT metrics_report_perf('sliced', id, id, '{"framework": {"name": "talos"}, "pushTimestamp": 1739000000, "suites": [{"name": "sliced", "value": 1, "subtests": []}]}') FROM performance_push WHERE revision = 'r100' AND repository = 'sliced' \gset
+SELECT is(helper.touched(format('SELECT * FROM metrics_perf_data(''sliced'', job_ids => ARRAY[%s])', id)), '{slice1,slice2,slice3}', 'of a job that measured several pushes, those between them')
+FROM performance_push WHERE repository = 'sliced' AND revision = 'r100';
+SELECT is(helper.touched(format('SELECT * FROM metrics_perf_data(''sliced'', ARRAY[%s], since => ''2025-05-01 00:00+00'', until => ''2025-05-20 00:00+00'')', id)), '{slice4}', 'those of an interval')
+FROM performance_signature WHERE suite = 'sliced' AND test = 't';
 
 SELECT * FROM finish();
 ROLLBACK;

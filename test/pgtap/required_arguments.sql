@@ -44,6 +44,7 @@ INSERT INTO call VALUES
     ('metrics_perf_signatures', ARRAY['autoland', 'talos', 'p', 'h', '1', 'true', '2024-01-01 00:00+00', '2024-01-01 00:00+00'],
         '{framework,platform,signature_hash,parent_id,subtests,since,until}'),
     ('metrics_perf_compare', ARRAY['autoland', '{1}', '{1}', 'autoland', 'talos', 'true', 'true', '10'], '{new_repository,framework}'),
+    ('metrics_perf_alert', ARRAY['autoland', '1', '14 days'], '{}'),
     ('metrics_perf_changes', ARRAY['autoland', '1', '2024-01-01 00:00+00'], '{since}'),
     ('metrics_percentiles', ARRAY['training', 'loss', '1', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1 hour'], '{trial_id,since,until,bucket}'),
     ('metrics_start_run', ARRAY[NULL, '{}', '2024-01-01 00:00+00'], '{run_id,at}'),
@@ -65,16 +66,17 @@ SELECT function, number, proargnames[number] AS argument, proargnames[number] = 
            SELECT string_agg(format('%I => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_nullable(arguments[a]) END,
                                     format_type(proargtypes[a - 1], NULL)), ', ' ORDER BY a)
            FROM generate_series(1, pronargs) a)) AS statement
-FROM call JOIN pg_proc ON proname = function AND provolatile <> 'i', generate_series(0, pronargs) number;
+FROM call JOIN pg_proc ON proname = function AND provolatile <> 'i' AND prokind = 'f', generate_series(0, pronargs) number;
 
 SELECT set_eq($$SELECT proname::text FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
-                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND provolatile <> 'i'$$,
+                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND provolatile <> 'i' AND prokind = 'f'$$,
     'SELECT function FROM call', 'all functions are in this test');
 SELECT is((SELECT count(*)::int FROM pg_proc JOIN call ON proname = function WHERE proisstrict AND provolatile <> 'i'), 0, 'none is STRICT');
 SELECT lives_ok(statement, statement) FROM statement WHERE number = 0 OR may_be_null ORDER BY function, number;
 SELECT helper.refuses(statement, '22004', argument || ' must not be NULL', format('NULL: %s of %s()', argument, function))
 FROM statement WHERE NOT may_be_null AND number > 0 ORDER BY function, number;
 SELECT helper.refuses('SELECT metrics_report(NULL, NULL, NULL, NULL, NULL)', '22004', '', 'all of them NULL');
+SELECT helper.refuses(call, '22004', '', 'NULL: ' || call) FROM unnest(ARRAY['CALL metrics_generate_alerts(NULL)', $$CALL metrics_generate_alerts('autoland', max_age => NULL)$$]) call;
 SELECT is_empty('SELECT * FROM metrics_profiling_values(NULL)', 'metrics_profiling_values() of NULL has no values');
 
 -- The same in a batch, where it is null or missing.
