@@ -239,7 +239,7 @@ pending_insert(const MetricsStore *store, const StoreQuery *insert, const char *
  * over.  With each comes a list of the columns that it has besides.
  */
 static const StoreQuery due_query = {
-	"SELECT p.id, (SELECT string_agg(', ' || quote_ident(name), '' ORDER BY name)"
+	"SELECT p.id, (SELECT COALESCE(string_agg(', ' || quote_ident(name), '' ORDER BY name), '')"
 	"  FROM jsonb_object_keys(p.added_columns) name JOIN pg_attribute a"
 	"  ON a.attrelid = $4 AND a.attname = name AND a.attgenerated = '')"
 	" FROM @store@.metrics_pending p JOIN @store@.trials t ON t.id = p.trial_id"
@@ -281,7 +281,7 @@ is_passing(const ErrorData *error)
 typedef struct RowMove
 {
 	const MetricsStore *store;
-	const char *columns;		/* that all of them have besides, or NULL */
+	const char *columns;		/* that all of them have besides */
 	Datum	   *ids;
 	int			count;
 } RowMove;
@@ -379,10 +379,7 @@ end_of_run(const DueRows *due, int first)
 {
 	int			row = first + 1;
 
-	while (row < due->count &&
-		   (due->columns[row] == due->columns[first] ||
-			(due->columns[row] && due->columns[first] &&
-			 strcmp(due->columns[row], due->columns[first]) == 0)))
+	while (row < due->count && strcmp(due->columns[row], due->columns[first]) == 0)
 		row++;
 	return row;
 }
