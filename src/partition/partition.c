@@ -45,7 +45,8 @@ typedef struct Addition
 	Oid			model;			/* what the partition is made like */
 	const char *key;
 	Datum		value;			/* the same as a value of the column */
-	const char *column;			/* of the key, as SQL, with the collation of the key */
+	const char *plain_column;	/* of the key, as SQL */
+	const char *column;			/* the same with the collation of the key */
 	const char *literal;
 	List	   *default_tables;	/* those that have the rows of the default partition */
 	bool		like_parent;	/* made like the parent, not like another partition */
@@ -204,7 +205,7 @@ create_table(Addition *addition)
 		addition->check = pstrdup(quote_identifier(ChooseConstraintName(get_rel_name(relid), addition->table.column,
 																		"check", addition->table.namespace, NIL)));
 	run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s%s = %s)", name, addition->check,
-			addition->like_parent ? psprintf("%s IS NOT NULL AND ", addition->column) : "",
+			addition->like_parent ? psprintf("%s IS NOT NULL AND ", addition->plain_column) : "",
 			addition->column, addition->literal);
 	return relid;
 }
@@ -222,7 +223,7 @@ attach(const Addition *addition, Oid partition)
 											 "check", get_rel_namespace(default_partition), NIL);
 		run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NULL OR %s <> %s) NOT VALID",
 				qualified_name(default_partition), quote_identifier(default_check),
-				addition->column, addition->column, addition->literal);
+				addition->plain_column, addition->column, addition->literal);
 		mark_check_valid(default_partition, default_check);
 	}
 
@@ -277,7 +278,7 @@ try_add(void *arg)
 	}
 
 	addition.literal = quote_literal_cstr(request->key);
-	addition.column = quote_identifier(addition.table.column);
+	addition.column = addition.plain_column = quote_identifier(addition.table.column);
 	if (addition.table.collation != addition.table.column_collation)
 		addition.column = psprintf("%s COLLATE %s", addition.column,
 								   generate_collation_name(addition.table.collation));
