@@ -47,7 +47,8 @@ typedef struct Addition
 	Oid			model;			/* what the partition is made like */
 	const char *key;
 	Datum		value;			/* the same as a value of the column */
-	const char *column;			/* of the key, as SQL, with the collation of the key */
+	const char *plain_column;	/* of the key, as SQL */
+	const char *column;			/* the same with the collation of the key */
 	const char *literal;
 	List	   *default_tables;	/* those that have the rows of the default partition */
 } Addition;
@@ -237,7 +238,7 @@ attach(const Addition *addition, Oid partition)
 											 "check", get_rel_namespace(default_partition), NIL);
 		run_sql("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NULL OR %s <> %s) NOT VALID",
 				qualified_name(default_partition), quote_identifier(default_check),
-				addition->column, addition->column, addition->literal);
+				addition->plain_column, addition->column, addition->literal);
 		mark_check_valid(default_partition, default_check);
 	}
 
@@ -294,7 +295,7 @@ try_add(void *arg)
 	}
 
 	addition.literal = quote_literal_cstr(request->key);
-	addition.column = quote_identifier(addition.table.column);
+	addition.column = addition.plain_column = quote_identifier(addition.table.column);
 	if (addition.table.collation != addition.table.column_collation)
 		addition.column = psprintf("%s COLLATE %s", addition.column,
 								   generate_collation_name(addition.table.collation));

@@ -12,8 +12,10 @@ SELECT metrics_start_run(r) FROM unnest(ARRAY['running', 'finished', 'failed']) 
 SELECT metrics_start_stage('running', 'stage') \g /dev/null
 CREATE SCHEMA partman;
 CREATE EXTENSION pg_partman SCHEMA partman;
+CREATE TABLE public.managed (k text) PARTITION BY LIST (k);
+SELECT metrics_manage_partitions('public.managed'), metrics_add_partition('public.managed'::regclass, 'gone'), metrics_add_partition('gone') \g /dev/null
 
--- A good call of each function, and which of its arguments may be NULL.
+-- A good call of each function, by its types where there are several of the name, and which of its arguments may be NULL.
 CREATE TEMP TABLE call (function text, arguments text[], optional text[]);
 INSERT INTO call VALUES
     ('metrics_create_store', ARRAY['metrics'], '{}'),
@@ -33,6 +35,16 @@ INSERT INTO call VALUES
     ('metrics_profiling_rows', ARRAY['1', 'cpu', 'u', 'agent', 'GPU-0', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1', '10'],
         '{metric_name,agent_id,gpu_uuid,since,until,after_time,after_id,max_rows}'),
     ('metrics_profiling_series', ARRAY['1'], '{}'),
+    ('metrics_add_partition(text,text)', ARRAY['key', 'time'], '{}'),
+    ('metrics_add_partition(regclass,text)', ARRAY['public.managed', 'key'], '{}'),
+    ('metrics_drop_partition(text,boolean)', ARRAY['gone', 'false'], '{}'),
+    ('metrics_drop_partition(regclass,text,boolean)', ARRAY['public.managed', 'gone', 'false'], '{}'),
+    ('metrics_manage_partitions', ARRAY['public.managed'], '{}'),
+    ('metrics_unmanage_partitions', ARRAY['public.managed'], '{}'),
+    ('metrics_drain', ARRAY['public.managed', 'key'], '{}'),
+    ('metrics_maintain', '{}', '{}'),
+    ('metrics_partitions', '{}', '{}'),
+    ('metrics_worker_status', '{}', '{}'),
     ('metrics_route_group', ARRAY['node_%', 'NODES', 'time'], '{partition_key}'),
     ('metrics_unroute_group', ARRAY['node_%'], '{}'),
     ('metrics_pending_keys', '{}', '{}'),
@@ -62,16 +74,17 @@ INSERT INTO call VALUES
 -- The calls, with NULL for one argument each, from the catalog; number 0 has none.
 CREATE TEMP TABLE statement AS
 SELECT function, number, proargnames[number] AS argument, proargnames[number] = ANY (optional) AS may_be_null,
-       format('SELECT count(*) FROM %s(%s)', function, (
+       format(CASE prokind WHEN 'p' THEN 'CALL %s(%s)' ELSE 'SELECT count(*) FROM %s(%s)' END, proname, (
            SELECT string_agg(format('%I => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_nullable(arguments[a]) END,
                                     format_type(proargtypes[a - 1], NULL)), ', ' ORDER BY a)
            FROM generate_series(1, pronargs) a)) AS statement
-FROM call JOIN pg_proc ON proname = function AND provolatile <> 'i' AND prokind = 'f', generate_series(0, pronargs) number;
+FROM call JOIN pg_proc ON function IN (proname, pg_proc.oid::regprocedure::text) AND provolatile <> 'i', generate_series(0, pronargs) number;
 
 SELECT set_eq($$SELECT proname::text FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
-                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND provolatile <> 'i' AND prokind = 'f'$$,
-    'SELECT function FROM call', 'all functions are in this test');
-SELECT is((SELECT count(*)::int FROM pg_proc JOIN call ON proname = function WHERE proisstrict AND provolatile <> 'i'), 0, 'none is STRICT');
+                JOIN pg_extension e ON e.oid = refobjid WHERE extname = 'metrics_ext' AND provolatile <> 'i'$$,
+    $$SELECT split_part(function, '(', 1) FROM call UNION VALUES ('metrics_partition_key')$$, 'all functions are in this test');
+SELECT is((SELECT count(*)::int FROM pg_proc JOIN call ON function IN (proname, pg_proc.oid::regprocedure::text) WHERE proisstrict AND provolatile <> 'i'), 0, 'none is STRICT');
+SELECT is(metrics_partition_key(NULL), NULL, 'metrics_partition_key() reads no table of the store');
 SELECT lives_ok(statement, statement) FROM statement WHERE number = 0 OR may_be_null ORDER BY function, number;
 SELECT helper.refuses(statement, '22004', argument || ' must not be NULL', format('NULL: %s of %s()', argument, function))
 FROM statement WHERE NOT may_be_null AND number > 0 ORDER BY function, number;
