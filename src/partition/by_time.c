@@ -99,8 +99,9 @@ time_column(const MetricsStore *store, Oid relid)
 }
 
 /*
- * Lock what is involved: tables that it references, its parent, the table.
- * Looks at the table when it holds the locks.
+ * Lock what is involved: tables that it references, its parent, the table.  All
+ * of them alone: dropping the plain table takes its triggers off the tables that
+ * it references.  Looks at the table when it holds the locks.
  */
 static void
 open_table(const MetricsStore *store, Oid relid, TimeTable *table)
@@ -114,7 +115,7 @@ open_table(const MetricsStore *store, Oid relid, TimeTable *table)
 		bool		isnull;
 
 		LockRelationOid(DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1, &isnull)),
-						ShareRowExclusiveLock);
+						AccessExclusiveLock);
 	}
 	table->parent = get_rel_relispartition(relid) ? get_partition_parent(relid, false) : InvalidOid;
 	if (OidIsValid(table->parent))
