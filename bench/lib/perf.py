@@ -1,17 +1,29 @@
 #!/usr/bin/env python3
-"""Performance data: change detection in the server and in Python, of one series;
-see bench/perf."""
+"""Performance data: change detection in the server and in Python; storage and
+ingestion against Perfherder's tables and statements.  See bench/perf."""
 
 import random
+import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 from change_detection import scores
 
-POINTS = int(sys.argv[1])
+HERE = os.path.dirname(os.path.abspath(__file__))
+POINTS, ROWS = int(sys.argv[1]), int(sys.argv[2])
 RUNS = 5
+SUBTESTS = 50                   # of the suite that a job measures
+SUITES = 40                     # jobs of a push
+met = []
+
+
+def compare(what, ratio, bound, at_most=False):
+    met.append(ratio <= bound if at_most else ratio >= bound)
+    print(f"{what}: {ratio:.3g}, {'at most' if at_most else 'at least'} {bound:g}: {'OK' if met[-1] else 'NOT MET'}", flush=True)
 
 
 def psql(sql):
@@ -49,7 +61,8 @@ def in_server():
             for at, push, t, prev, new, change in rows], statistics.median(times)
 
 
-def main():
+def detection():
+    """What both find in one series, and how long it takes them."""
     rows = series()
     psql("CREATE TABLE series (n serial, at timestamptz, push bigint, value float8)")
     psql("COPY series (at, push, value) FROM STDIN;\n"
@@ -60,16 +73,72 @@ def main():
         start = time.perf_counter()
         expected = scores(rows)
         taken.append((time.perf_counter() - start) * 1000)
-    in_python = statistics.median(taken)
     got, in_c = in_server()
     # Python does not say what comes after the first push.
     same = [row[:4] + row[5:] for row in got] == [row[:4] + row[5:] for row in expected] \
         and [row[4] for row in got[1:]] == [row[4] for row in expected[1:]]
-    ratio = in_python / in_c
-    print(f"{POINTS} measurements of {len(got)} pushes, {sum(row[5] for row in got)} changes: "
-          f"{in_c:.2f} ms in the server, {in_python:.1f} ms in Python, {'the same' if same else 'NOT THE SAME'} output")
-    print(f"change detection in Python / metrics_change_scores(): {ratio:.0f}, at least 50: {'OK' if ratio >= 50 else 'NOT MET'}")
-    sys.exit(not (same and ratio >= 50))
+    met.append(same)
+    print(f"{POINTS} measurements of {len(got)} pushes, {sum(row[5] for row in got)} changes: {in_c:.2f} ms in the server, "
+          f"{statistics.median(taken):.1f} ms in Python, {'the same' if same else 'NOT THE SAME'} output")
+    compare("change detection in Python / metrics_change_scores()", statistics.median(taken) / in_c, 50)
 
 
-main()
+def read(name):
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def storage():
+    """Bytes of a measurement, with indexes and what it refers to, after the same
+    measurements in the same order: 2,000 series, a point of each at every push."""
+    psql(f"\\set pushes {ROWS // (SUBTESTS * SUITES)}\n" + read("perf_fill.sql"))
+    ours, upstream = map(float, psql(
+        "SELECT sum(pg_total_relation_size(oid)) FILTER (WHERE relname LIKE 'performance%'),"
+        " sum(pg_total_relation_size(oid)) FILTER (WHERE relname = 'upstream_datum') FROM pg_class"
+        " WHERE relkind = 'r' AND relname ~ '^performance_(datum_|run|push|activity)|^upstream_datum$'").strip().split("|"))
+    count = ROWS // (SUBTESTS * SUITES) * SUBTESTS * SUITES
+    print(f"{count} measurements: {ours / count:.0f} bytes each, upstream {upstream / count:.0f}")
+    compare("bytes of a measurement / of upstream's with nine indexes", ours / upstream, 0.65, at_most=True)
+
+
+def artifact():
+    return json.dumps({"framework": {"name": "talos"}, "suites": [{"name": "ingest", "value": 1, "unit": "ms", "subtests": [
+        {"name": f"t{n}", "value": n, "unit": "ms", "replicates": list(range(25))} for n in range(SUBTESTS)]}]})
+
+
+def transaction(script, count):
+    """Median milliseconds of a transaction of pgbench over one connection."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/script", "w", encoding="utf-8") as file:
+            file.write(script)
+        result = subprocess.run(["pgbench", "-n", "-c", "1", "-t", str(count), "-M", "prepared", "-f", f"{folder}/script", "-l",
+                                 f"--log-prefix={folder}/log"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if result.returncode:
+            sys.exit(result.stderr)
+        (log,) = [name for name in os.listdir(folder) if name.startswith("log")]
+        with open(f"{folder}/{log}", encoding="utf-8") as file:
+            return statistics.median([int(line.split()[2]) / 1000 for line in file][5:])
+
+
+def ingestion():
+    """Reports of 51 measurements, 50 of them with 25 replicates, into the tables
+    as storage() left them, against the statements that Perfherder sends for
+    each measurement, in one transaction.  What Python does to send them, and
+    its query for the job and push, is not in upstream's time."""
+    job = "\\set job random(1, 1000000000)\n\\set push 1 + :job % 20\n"
+    report = job + f"SELECT * FROM metrics_report_perf('bench', :push, :job, '{artifact()}', 'linux64', '{{opt}}');\n"
+    upstream = job + "BEGIN;\n" + "".join(f"\\set n {n}\n" + read("perf_upstream.sql") for n in range(SUBTESTS + 1)) + "COMMIT;\n"
+    taken = {"report": [], "upstream": []}
+    for _ in range(RUNS):
+        taken["report"].append(transaction(report, 60))
+        taken["upstream"].append(transaction(upstream, 30))
+    ours, theirs = (statistics.median(taken[way]) for way in ("report", "upstream"))
+    print(f"an artifact of {SUBTESTS + 1} measurements: {ours:.1f} ms, upstream {theirs:.1f} ms")
+    compare("throughput of ingestion / upstream's statements", theirs / ours, 1.5)
+
+
+psql("CREATE EXTENSION metrics_ext")
+detection()
+storage()
+ingestion()
+sys.exit(not all(met))
