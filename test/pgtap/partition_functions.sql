@@ -13,7 +13,7 @@ CREATE ROLE metrics_test_other;
 CREATE ROLE metrics_test_stranger;
 GRANT metrics_test_owner TO metrics_test_keeper, metrics_test_member;
 SELECT helper.run(format('GRANT CREATE ON DATABASE %I TO metrics_test_keeper', current_database()));
-DROP SCHEMA metrics CASCADE;
+DROP SCHEMA metrics, metrics_bi CASCADE;
 SET LOCAL ROLE metrics_test_keeper;
 SELECT metrics_create_store() \g /dev/null
 SELECT metrics_grant('metrics_test_reader', 'reader') \g /dev/null
