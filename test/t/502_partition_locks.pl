@@ -299,10 +299,11 @@ for my $what (sort keys %inside)
 	my ($prepare, $query) = @{ $inside{$what} };
 	$node->safe_psql('postgres', "DROP TABLE IF EXISTS waited; CREATE TABLE waited (n text); INSERT INTO m SELECT i, 'w$key' FROM generate_series(1, 10) i");
 	s/r0/w$key/g for $prepare, $query;
+	my $waiter = session();
+	$waiter->query_safe("SET application_name = 'waiter'; $prepare");
 	my $drain = session();
 	$drain->query_safe("SET client_min_messages = warning; BEGIN; CALL metrics_drain('m', 'w$key')");
-	my $waiter = session();
-	$waiter->query_until(qr/started/, "$prepare\nSET application_name = 'waiter';\n\\echo started\n\\o $node->{_basedir}/waited\n$query;\n\\o\n\\echo ended\n");
+	$waiter->query_until(qr/started/, "\\echo started\n\\o $node->{_basedir}/waited\n$query;\n\\o\n\\echo ended\n");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event_type = 'Lock'") or die;
 	$drain->query_safe('COMMIT');
 	$_->quit for $drain, $waiter;
