@@ -177,8 +177,9 @@ managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 move
 
 /*
  * Make sure that a managed table has a partition for a key, perhaps only if its
- * default partition has rows of it, and write down that it was made and for whom.  Partitions of the store are made like the one that
- * stands for their kind; a key without a kind is of kind time.
+ * default partition has rows of it, and write down that it was made and for
+ * whom.  Partitions of the store are made like the one that stands for their
+ * kind; a key without a kind is of kind time.
  */
 void
 managed_add(const MetricsStore *store, Oid parent, const char *key, const char *created_by,

@@ -240,7 +240,8 @@ fill_ranges(const MetricsStore *store, TimeTable *table, const char *partman, co
 			" WHERE attrelid = %u AND attnum > 0 AND NOT attisdropped AND attgenerated = ''", table->relid);
 	run_sql("INSERT INTO %1$s (%3$s) SELECT %3$s FROM %2$s", table->name, table->plain, first_value());
 
-	copy_properties(table->relid, get_relname_relid(table->relname, get_namespace_oid(table->schema, false)));
+	copy_properties(table->relid, get_relname_relid(table->relname, get_namespace_oid(table->schema, false)),
+					table->parent);
 	if (force_row_security)
 		run_sql("ALTER TABLE %s FORCE ROW LEVEL SECURITY", table->name);
 

@@ -42,9 +42,8 @@ static const char *const other_properties =
 	" statistics_pair AS (SELECT m.stxstattarget, n.stxname, n.stxnamespace::regnamespace AS schema"
 	"  FROM (SELECT row_number() OVER (ORDER BY oid) AS place, * FROM pg_statistic_ext WHERE stxrelid = %1$u) m"
 	"  JOIN (SELECT row_number() OVER (ORDER BY oid) AS place, * FROM pg_statistic_ext WHERE stxrelid = %2$u) n USING (place)),"
-	/* Of those that reference a partitioned table, not the ones to its partitions. */
-	" foreign_key AS (SELECT c.oid, conname FROM pg_constraint c WHERE conrelid = %1$u AND contype = 'f'"
-	"  AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid)),"
+	" foreign_key AS (SELECT oid, conname FROM pg_constraint"
+	"  WHERE conrelid = %1$u AND contype = 'f' AND conparentid = 0 AND conrelid <> %3$u),"
 	/* LIKE makes valid ones of them, which rows that move may break. */
 	" invalid_check AS (SELECT oid, conname FROM pg_constraint"
 	"  WHERE conrelid = %1$u AND contype = 'c' AND NOT convalidated)"
@@ -170,28 +169,37 @@ copy_policies(Oid model, Oid relid)
 	}
 }
 
-/* Give a table what LIKE has not copied from its model; see create_like(). */
-void
-copy_properties(Oid model, Oid relid)
+/* Run the statements that a query has returned. */
+static void
+run_results(void)
 {
-	SPITupleTable *rows;
+	SPITupleTable *rows = SPI_tuptable;
 
-	run_sql(other_properties, model, relid);
-	rows = SPI_tuptable;
 	for (uint64 row = 0; row < rows->numvals; row++)
 		run_sql("%s", SPI_getvalue(rows->vals[row], rows->tupdesc, 1));
+}
+
+/* Give a table what LIKE has not copied from its model; see create_like(). */
+void
+copy_properties(Oid model, Oid relid, Oid parent)
+{
+	run_sql(other_properties, model, relid, parent);
+	run_results();
 	copy_policies(model, relid);
 }
 
 /*
- * Create an empty table that has all that a model has, save identity columns
- * and triggers, which a partition gets from its parent, and publications.
- * Foreign keys are among it, so locks their tables.  Already the owner, with
- * pg_catalog alone on the search path; needs an SPI connection.
+ * Create an empty table that has all that a model has, save publications, and
+ * save identity columns, triggers and foreign keys that it will get as a
+ * partition of its parent: for ATTACH to take over a foreign key would lock the
+ * referenced table against readers.  Foreign keys of the model alone are among
+ * it, so locks their tables.  Already the owner, with pg_catalog alone on the
+ * search path; needs an SPI connection.
  */
 Oid
-create_like(Oid model, Oid namespace, const char *name)
+create_like(Oid model, Oid parent, const char *name)
 {
+	Oid			namespace = get_rel_namespace(parent);
 	char	   *new_name = quote_qualified_identifier(get_namespace_name(namespace), name);
 	Oid			relid;
 
@@ -199,6 +207,16 @@ create_like(Oid model, Oid namespace, const char *name)
 	run_sql("%s", SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
 	relid = get_relname_relid(name, namespace);
 
-	copy_properties(model, relid);
+	copy_properties(model, relid, parent);
 	return relid;
+}
+
+/* Give the foreign keys that a partition got from its parent their comments. */
+void
+copy_foreign_key_comments(Oid partition)
+{
+	run_sql("SELECT format('COMMENT ON CONSTRAINT %%I ON %%s IS %%L', c.conname, c.conrelid::regclass, description)"
+			" FROM pg_constraint c, obj_description(c.conparentid, 'pg_constraint') description"
+			" WHERE c.conrelid = %u AND c.contype = 'f' AND description IS NOT NULL", partition);
+	run_results();
 }

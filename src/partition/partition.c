@@ -205,7 +205,7 @@ drop_check_of_model(const Addition *addition, const char *name, Oid relid)
 static Oid
 create_table(const Addition *addition)
 {
-	Oid			relid = create_like(addition->model, addition->table.namespace,
+	Oid			relid = create_like(addition->model, addition->table.relid,
 									partition_name(addition->table.relid, addition->key));
 	char	   *name = qualified_name(relid);
 	char	   *check;
@@ -244,6 +244,7 @@ attach(const Addition *addition, Oid partition)
 
 	run_sql("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES IN (%s)",
 			addition->table.name, qualified_name(partition), addition->literal);
+	copy_foreign_key_comments(partition);
 
 	if (default_check)
 		run_sql("ALTER TABLE %s DROP CONSTRAINT %s", qualified_name(default_partition),
