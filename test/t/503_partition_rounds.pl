@@ -25,6 +25,8 @@ $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION metrics_ext;
 SELECT metrics_create_store();
+INSERT INTO metrics.metrics_failure (parent, partition_key, failed_at, next_attempt, sqlstate, message)
+VALUES ('metrics.metrics', 'gone', now(), 'infinity', '55P03', '');
 CREATE SEQUENCE ids;
 CREATE TABLE round (n integer);
 INSERT INTO round VALUES (10);
@@ -34,6 +36,8 @@ CREATE TABLE f_default PARTITION OF f DEFAULT;
 CREATE TABLE child (id bigint, key text, FOREIGN KEY (key, id) REFERENCES f ON DELETE CASCADE);
 CREATE INDEX ON child (key, id);
 SELECT metrics_manage_partitions('f');
+INSERT INTO metrics.metrics_failure (parent, partition_key, failed_at, next_attempt, sqlstate, message)
+VALUES ('f', 'gone', now(), 'infinity', '55P03', '');
 SQL
 
 # A user inserts rows of a key that is drained about now, refers to them, locks,
@@ -106,7 +110,7 @@ is($node->safe_psql('postgres', "SELECT partitions_created FROM metrics.metrics_
 	$node->safe_psql('postgres', "SELECT count(DISTINCT partition_key) FROM metrics_partitions WHERE parent = 'f'::regclass"),
 	'one partition a key, and all were counted');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM f_default'), 0, 'nothing is left in the default partition');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM metrics.metrics_failure'), 0, 'and nothing fails');
+is($node->safe_psql('postgres', 'SELECT parent, partition_key, message FROM metrics.metrics_failure'), '', 'and nothing fails');
 
 # Many keys in one round: memory and locks are given back after each. Event
 # triggers see what is done, as done by the owner of the table.
@@ -152,7 +156,7 @@ $node->safe_psql('postgres', <<'SQL');
 DROP EVENT TRIGGER see;
 CREATE TABLE wide (id integer, key text) PARTITION BY LIST (key);
 CREATE TABLE wide_default PARTITION OF wide DEFAULT PARTITION BY HASH (id);
-SELECT format('CREATE TABLE wide_%s PARTITION OF wide_default FOR VALUES WITH (MODULUS 3000, REMAINDER %s)', i, i) FROM generate_series(0, 2999) i \gexec
+SELECT format('CREATE TABLE wide_%s PARTITION OF wide_default FOR VALUES WITH (MODULUS 1500, REMAINDER %s)', i, i) FROM generate_series(0, 1499) i \gexec
 INSERT INTO wide_default VALUES (1, 'a');
 SELECT metrics_manage_partitions('wide');
 INSERT INTO many VALUES (1, 'later');
@@ -160,7 +164,7 @@ SQL
 $err = '';
 is($node->psql('postgres', 'CALL metrics_maintain()', stderr => \$err), 0, 'a table that wants more locks than there are does not end the round') or diag($err);
 is($node->safe_psql('postgres', 'SELECT parent, sqlstate FROM metrics.metrics_failure'), 'wide|53200', 'its failure is written down');
-is($node->safe_psql('postgres', "SELECT count(*) FROM metrics_partitions WHERE partition_key = 'later'"), 1, 'the others go on');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname LIKE 'many_later%' AND relkind = 'r'"), 1, 'the others go on');
 $node->append_conf('postgresql.conf', 'max_locks_per_transaction = 1000');
 $node->restart;
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT tableoid), (SELECT count(*) FROM many_default) FROM many'), (3 * $many + 1) . '|' . ($many + 1) . '|0', 'all rows are in partitions of their own');
