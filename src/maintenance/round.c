@@ -21,6 +21,7 @@
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "utils/array.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -275,6 +276,27 @@ note_success(const MetricsStore *store, Oid parent, const char *key)
 	managed_execute(store, &succeeded_query, values, key ? "  " : " n");
 }
 
+static const StoreQuery forget_failures_query = {
+	"DELETE FROM @store@.metrics_failure"
+	" WHERE parent OPERATOR(pg_catalog.=) $1 AND partition_key <> ALL ($2)",
+	.nargs = 2, .argtypes = {REGCLASSOID, TEXTARRAYOID}
+};
+
+/* Forget failures of keys that are not among those with rows to move: others moved or deleted them. */
+static void
+forget_failures(const MetricsStore *store, Oid parent, List *keys)
+{
+	Datum	   *texts = palloc_array(Datum, list_length(keys) + 1);
+	Datum		values[2];
+	ListCell   *cell;
+
+	foreach(cell, keys)
+		texts[foreach_current_index(cell)] = CStringGetTextDatum(lfirst(cell));
+	values[0] = ObjectIdGetDatum(parent);
+	values[1] = PointerGetDatum(construct_array(texts, list_length(keys), TEXTOID, -1, false, TYPALIGN_INT));
+	managed_execute(store, &forget_failures_query, values, NULL);
+}
+
 /* Say what was done; in the server's log, if nobody asked for it. */
 static void
 report_done(const char *message)
@@ -293,6 +315,14 @@ refuse_more_partitions(Oid parent, int keys)
 			 errhint("The limit is metrics_ext.max_partitions: raise it, or drop partitions.")));
 }
 
+/* The same where pending rows are what moves. */
+static const StoreQuery forget_pending_failures_query = {
+	"DELETE FROM @store@.metrics_failure f"
+	" WHERE parent OPERATOR(pg_catalog.=) $1 AND partition_key IS NOT NULL"
+	"  AND NOT EXISTS (SELECT FROM @store@.metrics_pending p WHERE p.partition_type = f.partition_key)",
+	.nargs = 1, .argtypes = {REGCLASSOID}
+};
+
 /* Who deletes their trial, or moves them, keeps us from rows for as long as he likes. */
 static const StoreQuery retry_rows_query = {
 	"UPDATE @store@.metrics_pending SET next_attempt = '-infinity' WHERE id = ANY (ARRAY("
@@ -307,11 +337,13 @@ static const StoreQuery retry_rows_query = {
 static bool
 look_into_pending(MaintenanceRound *round, const MetricsStore *store)
 {
+	Datum		metrics = ObjectIdGetDatum(store->metrics);
 	DueKeys		due;
 	ListCell   *cell;
 
 	if (round->everything)
 		managed_execute(store, &retry_rows_query, NULL, NULL);
+	managed_execute(store, &forget_pending_failures_query, &metrics, NULL);
 	find_due_keys(store, round->everything, &due);
 	foreach(cell, due.keys)
 		add_task(round, store->metrics, lfirst(cell), InvalidOid);
@@ -362,7 +394,8 @@ look_into_default(MaintenanceRound *round, const MetricsStore *store, const Main
 	int			room;
 	int			beyond_limit = 0;
 	List	   *waiting;
-	ListCell   *leaf;
+	List	   *keys = NIL;
+	ListCell   *cell;
 
 	managed_check_owner(store, task->parent);
 	list_table_look(task->parent, &table);
@@ -378,19 +411,17 @@ look_into_default(MaintenanceRound *round, const MetricsStore *store, const Main
 
 	room = metrics_max_partitions - managed_partition_count(task->parent);
 	waiting = round->everything ? NIL : waiting_keys(store, task->parent);
-	foreach(leaf, partition_default_tables(&table, NoLock))
+	foreach(cell, partition_default_tables(&table, NoLock))
+		keys = list_concat(keys, relocate_keys(lfirst_oid(cell), &table));
+	forget_failures(store, task->parent, keys);
+	foreach(cell, keys)
 	{
-		ListCell   *key;
-
-		foreach(key, relocate_keys(lfirst_oid(leaf), &table))
-		{
-			if (list_member(waiting, makeString(lfirst(key))))
-				continue;
-			if (room-- > 0)
-				add_task(round, task->parent, lfirst(key), InvalidOid);
-			else
-				beyond_limit++;
-		}
+		if (list_member(waiting, makeString(lfirst(cell))))
+			continue;
+		if (room-- > 0)
+			add_task(round, task->parent, lfirst(cell), InvalidOid);
+		else
+			beyond_limit++;
 	}
 	if (beyond_limit > 0)
 		refuse_more_partitions(task->parent, beyond_limit);
