@@ -3,6 +3,84 @@
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 --
+-- Partitions
+--
+CREATE FUNCTION @extschema@.metrics_add_partition(partition_key text, kind text DEFAULT 'time')
+RETURNS regclass
+AS 'MODULE_PATHNAME', 'metrics_add_partition'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_add_partition(text, text) IS
+'make sure that the store has a partition for a key of kind batch or time; returns the partition. For the owner of the store';
+
+CREATE FUNCTION @extschema@.metrics_add_partition(parent regclass, partition_key text)
+RETURNS regclass
+AS 'MODULE_PATHNAME', 'metrics_add_partition_to_table'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_add_partition(regclass, text) IS
+'make sure that a managed table has a partition for a key, and that rows of the key in its default partition are there; returns the partition. For the owner of the table';
+
+CREATE FUNCTION @extschema@.metrics_drop_partition(partition_key text, keep_table boolean DEFAULT true)
+RETURNS regclass
+AS 'MODULE_PATHNAME', 'metrics_drop_partition'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_drop_partition(text, boolean) IS
+'detach the partition of a key from the store, with the routes to it; keep_table false drops it with its rows, otherwise the table is returned. For the owner of the store';
+
+CREATE FUNCTION @extschema@.metrics_drop_partition(parent regclass, partition_key text, keep_table boolean DEFAULT true)
+RETURNS regclass
+AS 'MODULE_PATHNAME', 'metrics_drop_partition_of_table'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_drop_partition(regclass, text, boolean) IS
+'detach the partition of a key from a managed table; keep_table false drops it with its rows, otherwise the table is returned. For the owner of the table';
+
+CREATE FUNCTION @extschema@.metrics_manage_partitions(parent regclass)
+RETURNS void
+AS 'MODULE_PATHNAME', 'metrics_manage_partitions'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_manage_partitions(regclass) IS
+'from now on, rows in the default partition of a table partitioned by LIST on a text, varchar or name column get a partition of their key from the background worker or metrics_maintain(). For the owner of the table, as whom the owner of the store must be able to act';
+
+CREATE FUNCTION @extschema@.metrics_unmanage_partitions(parent regclass)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'metrics_unmanage_partitions'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_unmanage_partitions(regclass) IS
+'leave a table as it is from now on; false if it was not managed. For the owner of the table';
+
+CREATE PROCEDURE @extschema@.metrics_drain(parent regclass, partition_key text)
+AS 'MODULE_PATHNAME', 'metrics_drain'
+LANGUAGE C;
+COMMENT ON PROCEDURE @extschema@.metrics_drain(regclass, text) IS
+'move the rows of a key out of the default partition of a managed table into a partition of their own, however many there are; waits and tries again until it gets the locks, unless it is called within a transaction. For the owner of the table';
+
+CREATE PROCEDURE @extschema@.metrics_maintain()
+AS 'MODULE_PATHNAME', 'metrics_maintain'
+LANGUAGE C;
+COMMENT ON PROCEDURE @extschema@.metrics_maintain() IS
+'do now what the background worker does by itself, also what failed and would be tried again later: create partitions, move rows; what fails is a warning, and a row of metrics_failure. For the owner of the store';
+
+CREATE FUNCTION @extschema@.metrics_partition_key(partition regclass)
+RETURNS text
+AS 'MODULE_PATHNAME', 'metrics_partition_key'
+LANGUAGE C STRICT STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.metrics_partition_key(regclass) IS
+'the key that a list partition is for; NULL for a default partition, one of several keys, and what is no partition';
+
+CREATE FUNCTION @extschema@.metrics_list_partitions(
+    OUT parent regclass, OUT partition_key text, OUT partition regclass, OUT kind text,
+    OUT rows_estimate bigint, OUT size bigint, OUT created timestamptz, OUT created_by text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'metrics_list_partitions'
+LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION @extschema@.metrics_list_partitions() IS
+'the partitions of managed tables; what the view metrics_partitions shows';
+
+CREATE VIEW @extschema@.metrics_partitions AS SELECT * FROM @extschema@.metrics_list_partitions();
+COMMENT ON VIEW @extschema@.metrics_partitions IS
+'partitions of the store and of managed tables: key, kind, estimated rows, size in bytes, when and by whom they were made; none if there is no store';
+GRANT SELECT ON @extschema@.metrics_partitions TO PUBLIC;
+
+--
 -- Worker
 --
 CREATE FUNCTION @extschema@.metrics_worker_status(

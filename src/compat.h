@@ -109,4 +109,20 @@ metrics_numeric_parts(Numeric numeric, NumericParts *parts)
 #define metrics_primary_key(rel) RelationGetPrimaryKeyIndex(rel, false)
 #endif
 
+/* 16 can leave out columns that are missing. */
+#if PG_VERSION_NUM < 160000
+#define metrics_build_attrmap(from, to) build_attrmap_by_name(from, to)
+#else
+#define metrics_build_attrmap(from, to) build_attrmap_by_name(from, to, false)
+#endif
+
+/* 16 can do with summarizing indexes alone. */
+#if PG_VERSION_NUM < 160000
+#define metrics_insert_index_tuples(result, slot, estate) \
+	((void) ExecInsertIndexTuples(result, slot, estate, false, false, NULL, NIL))
+#else
+#define metrics_insert_index_tuples(result, slot, estate) \
+	((void) ExecInsertIndexTuples(result, slot, estate, false, false, NULL, NIL, false))
+#endif
+
 #endif							/* METRICS_COMPAT_H */

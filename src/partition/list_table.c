@@ -17,6 +17,7 @@
 #include "nodes/parsenodes.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -33,6 +34,28 @@ qualified_name(Oid relid)
 {
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
 									  get_rel_name(relid));
+}
+
+/* The role that owns a relation; an error if it was dropped, relation or role. */
+Oid
+relation_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid),
+				 errhint("It was dropped; if it was managed, call metrics_unmanage_partitions(%u).", relid)));
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(owner)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the owner of %s does not exist", qualified_name(relid)),
+				 errhint("Give it another with ALTER TABLE … OWNER TO.")));
+	return owner;
 }
 
 /*
@@ -55,7 +78,6 @@ list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table)
 				 errhint("Create the table with PARTITION BY LIST (column).")));
 
 	table->relid = parent;
-	table->owner = rel->rd_rel->relowner;
 	table->namespace = RelationGetNamespace(rel);
 	table->name = qualified_name(parent);
 	table->attnum = key->partattrs[0];
@@ -65,8 +87,17 @@ list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table)
 	table->opfamily = key->partopfamily[0];
 	table->optype = key->partopcintype[0];
 	table->collation = key->partcollation[0];
+	table->column_collation = TupleDescAttr(RelationGetDescr(rel), table->attnum - 1)->attcollation;
 	table->default_partition = get_default_partition_oid(parent);
 	table_close(rel, NoLock);
+}
+
+/* The same, giving the lock back: for what is only looked at. */
+void
+list_table_look(Oid parent, ListTable *table)
+{
+	list_table_open(parent, AccessShareLock, table);
+	UnlockRelationOid(parent, AccessShareLock);
 }
 
 /* Refuse a table whose key is no text: we make partitions for texts only. */
@@ -93,14 +124,11 @@ list_table_key(const ListTable *table, const char *key)
 	return OidInputFunctionCall(input, unconstify(char *, key), ioparam, table->typmod);
 }
 
-/*
- * The partition whose bound has a key; InvalidOid if none has.  Needs a lock on
- * the parent.
- */
+/* The partition whose bound has a key; InvalidOid if none has. */
 Oid
 list_table_partition(Oid parent, Datum key)
 {
-	Relation	rel = table_open(parent, NoLock);
+	Relation	rel = table_open(parent, AccessShareLock);
 	PartitionKey partkey = RelationGetPartitionKey(rel);
 	PartitionDesc desc = RelationGetPartitionDesc(rel, false);
 	Oid			partition = InvalidOid;
@@ -114,7 +142,7 @@ list_table_partition(Oid parent, Datum key)
 		if (offset >= 0 && equal)
 			partition = desc->oids[desc->boundinfo->indexes[offset]];
 	}
-	table_close(rel, NoLock);
+	table_close(rel, AccessShareLock);
 	return partition;
 }
 

@@ -20,7 +20,8 @@
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
 
-#include "store/store.h"
+#include "sql.h"
+#include "store/active.h"
 #include "worker/worker.h"
 
 /* The mark that fits the store as it stands here. */
@@ -65,8 +66,7 @@ store_activate(const MetricsStore *store)
 {
 	Oid			layout_relation = store_relation(store, "metrics_layout");
 	Datum		values[] = {CStringGetTextDatum(fitting_mark(store))};
-	Oid			save_userid;
-	int			save_sec_context;
+	SavedIdentity saved;
 	Snapshot	snapshot;
 
 	if (XactReadOnly || store->layout < LAYOUT_1_3 ||
@@ -77,15 +77,13 @@ store_activate(const MetricsStore *store)
 	/* store_open() must look again, in all sessions and if we roll back. */
 	CacheInvalidateRelcacheByRelid(store->registry);
 
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(store_owner(store), save_sec_context |
-						   SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	act_as(store_owner(store), "pg_catalog, pg_temp", &saved);
 	SPI_connect();
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	store_execute_at(store, &mark_query, NULL, values, snapshot);
 	UnregisterSnapshot(snapshot);
 	SPI_finish();
-	SetUserIdAndSecContext(save_userid, save_sec_context);
+	act_as_before(&saved);
 
 	worker_request();
 }

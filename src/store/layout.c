@@ -140,20 +140,9 @@ void
 layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target)
 {
 	bool		save_creating_extension = creating_extension;
-	int			save_nestlevel;
-	Oid			save_userid;
-	int			save_sec_context;
+	SavedIdentity saved;
 
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(owner, save_sec_context |
-						   SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	save_nestlevel = NewGUCNestLevel();
-	(void) set_config_option("search_path",
-							 psprintf("%s, pg_temp", quote_identifier(store->schema)),
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-
+	act_as(owner, psprintf("%s, pg_temp", quote_identifier(store->schema)), &saved);
 	PG_TRY();
 	{
 		creating_extension = false;
@@ -166,8 +155,7 @@ layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target)
 	}
 	PG_END_TRY();
 
-	AtEOXact_GUC(false, save_nestlevel);
-	SetUserIdAndSecContext(save_userid, save_sec_context);
+	act_as_before(&saved);
 }
 
 /* One row of metrics_upgrade_plan(). */
@@ -217,8 +205,7 @@ metrics_upgrade_plan(PG_FUNCTION_ARGS)
 	SPI_connect();
 	/* It reads the catalogs with all their types: no operators but core's. */
 	save_nestlevel = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	set_local("search_path", "pg_catalog, pg_temp");
 	for (StoreLayout layout = store.layout + 1; layout <= LAYOUT_NEWEST; layout++)
 	{
 		for (const LayoutLock *lock = layouts[layout].locks; lock->relation; lock++)

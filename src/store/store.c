@@ -28,7 +28,9 @@
 
 #include "args.h"
 #include "compat.h"
+#include "partition/list_table.h"
 #include "sql.h"
+#include "store/active.h"
 #include "store/store.h"
 
 PG_FUNCTION_INFO_V1(metrics_create_store);
@@ -260,14 +262,7 @@ store_relation(const MetricsStore *store, const char *relname)
 Oid
 store_owner(const MetricsStore *store)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(store->metrics));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", store->metrics);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
+	return relation_owner(store->metrics);
 }
 
 /* Refuse a caller who is not the owner of the store. */
@@ -348,14 +343,13 @@ register_store(const MetricsStore *store)
 {
 	Oid			argtypes[] = {REGCLASSOID};
 	Datum		values[] = {ObjectIdGetDatum(store->metrics)};
-	MetricsStore registry = {.metrics = store->registry};
 	char	   *name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(store->registry)),
 												  get_rel_name(store->registry));
 	Oid			save_userid;
 	int			save_sec_context;
 
 	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(store_owner(&registry),
+	SetUserIdAndSecContext(relation_owner(store->registry),
 						   save_sec_context | SECURITY_LOCAL_USERID_CHANGE);
 	SPI_connect();
 	run_sql("DELETE FROM %s", name);

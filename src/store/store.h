@@ -69,10 +69,6 @@ typedef enum StoreAccess
 
 extern StoreAccess store_open_installed(MetricsStore *store);
 
-/* active.c */
-extern bool store_is_active(const MetricsStore *store);
-extern void store_activate(const MetricsStore *store);
-
 /* layout.c */
 extern const char *layout_name(StoreLayout layout);
 extern StoreLayout layout_by_name(const char *name);

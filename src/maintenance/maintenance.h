@@ -1,0 +1,50 @@
+/*
+ * maintenance.h
+ *	  Maintenance of partitions: which tables are managed, and rounds that
+ *	  create what is missing and move the rows that wait, one transaction after
+ *	  another.
+ *
+ * The background worker and CALL metrics_maintain() run the same rounds.  What
+ * a round knows from one transaction to the next lives in its memory context;
+ * what the next round has to know is in tables of the store.
+ */
+#ifndef METRICS_MAINTENANCE_H
+#define METRICS_MAINTENANCE_H
+
+#include "partition/partition.h"
+#include "store/store.h"
+#include "utils/palloc.h"
+
+typedef struct MaintenanceRound MaintenanceRound;
+
+/* An index by which rows of a key can be found in a table, which has none. */
+typedef struct WantedIndex
+{
+	Oid			parent;			/* whose key it is */
+	Oid			table;
+} WantedIndex;
+
+/* round.c */
+extern MaintenanceRound *maintenance_begin(MemoryContext context, bool everything);
+extern bool maintenance_step(MaintenanceRound *round, const MetricsStore *store);
+extern bool maintenance_wants_index(MaintenanceRound *round, WantedIndex *wanted);
+extern bool maintenance_is_due(const MetricsStore *store);
+
+/* managed.c */
+extern void managed_open_store(FunctionCallInfo fcinfo, MetricsStore *store);
+extern uint64 managed_execute(const MetricsStore *store, const StoreQuery *query,
+							  Datum *values, const char *nulls);
+extern void managed_check(const MetricsStore *store, Oid parent);
+extern void managed_check_caller(Oid parent);
+extern void managed_check_owner(const MetricsStore *store, Oid parent);
+extern int	managed_partition_count(Oid parent);
+extern void managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 moved);
+extern void managed_add(const MetricsStore *store, Oid parent, const char *key,
+						const char *created_by, PartitionAdded *added);
+extern Oid	managed_add_to_store(const MetricsStore *store, const char *key, const char *kind);
+
+/* index_build.c */
+extern void maintenance_build_index(const WantedIndex *wanted);
+extern bool maintenance_request_index(const WantedIndex *wanted);
+
+#endif							/* METRICS_MAINTENANCE_H */
