@@ -15,7 +15,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(
   create_routed_store report arrives left_alone
-  hold release worker_of process_of gone log_since
+  hold release worker_of process_of gone logged
   set_and_reload starts visited
 );
 
@@ -113,11 +113,12 @@ sub gone
 		SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'metrics_ext worker' AND datname = '$db'});
 }
 
-sub log_since
+# The lines that were logged since the log was so long, and match.
+sub logged
 {
-	my ($node, $offset) = @_;
+	my ($node, $pattern, $offset) = @_;
 
-	return slurp_file($node->logfile, $offset);
+	return join "\n", grep { /$pattern/ } split /\n/, slurp_file($node->logfile, $offset);
 }
 
 sub set_and_reload
