@@ -3,6 +3,43 @@
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
 --
+-- Routes and pending rows
+--
+CREATE FUNCTION @extschema@.metrics_route_group(
+    pattern text, partition_key text DEFAULT NULL, kind text DEFAULT 'time')
+RETURNS text
+AS 'MODULE_PATHNAME', 'metrics_route_group'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_route_group(text, text, text) IS
+'route the metric groups that are LIKE a pattern, or one group, to a partition key of kind ''batch'' or ''time''; key NULL makes each group a key of its own; returns the key. For the owner of the store';
+
+CREATE FUNCTION @extschema@.metrics_unroute_group(pattern text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'metrics_unroute_group'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_unroute_group(text) IS
+'forget the route of a pattern or a group, as it was given to metrics_route_group(); false if there was none. For the owner of the store';
+
+CREATE FUNCTION @extschema@.metrics_pending_keys(
+    OUT partition_key text, OUT rows bigint, OUT failing bigint, OUT first_report timestamptz,
+    OUT attempts integer, OUT next_attempt timestamptz, OUT sqlstate text, OUT message text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'metrics_pending_keys'
+LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 10;
+COMMENT ON FUNCTION @extschema@.metrics_pending_keys() IS
+'what the view metrics_pending_keys shows';
+
+CREATE VIEW @extschema@.metrics_pending_keys AS
+SELECT * FROM @extschema@.metrics_pending_keys();
+GRANT SELECT ON @extschema@.metrics_pending_keys TO PUBLIC;
+COMMENT ON VIEW @extschema@.metrics_pending_keys IS
+'the partition keys with rows that wait for their partition, and why; for who may read metrics_failure';
+COMMENT ON COLUMN @extschema@.metrics_pending_keys.failing IS 'rows that metrics has refused';
+COMMENT ON COLUMN @extschema@.metrics_pending_keys.first_report IS 'end_time of the row that is first in line';
+COMMENT ON COLUMN @extschema@.metrics_pending_keys.message IS
+'why the key has no partition, or why the row that is tried last was refused, or why nothing is done for the table';
+
+--
 -- Partitions
 --
 CREATE FUNCTION @extschema@.metrics_add_partition(partition_key text, kind text DEFAULT 'time')
@@ -66,16 +103,16 @@ LANGUAGE C STRICT STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION @extschema@.metrics_partition_key(regclass) IS
 'the key that a list partition is for; NULL for a default partition, one of several keys, and what is no partition';
 
-CREATE FUNCTION @extschema@.metrics_list_partitions(
+CREATE FUNCTION @extschema@.metrics_partitions(
     OUT parent regclass, OUT partition_key text, OUT partition regclass, OUT kind text,
     OUT rows_estimate bigint, OUT size bigint, OUT created timestamptz, OUT created_by text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'metrics_list_partitions'
+AS 'MODULE_PATHNAME', 'metrics_partitions'
 LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 100;
-COMMENT ON FUNCTION @extschema@.metrics_list_partitions() IS
+COMMENT ON FUNCTION @extschema@.metrics_partitions() IS
 'the partitions of managed tables; what the view metrics_partitions shows';
 
-CREATE VIEW @extschema@.metrics_partitions AS SELECT * FROM @extschema@.metrics_list_partitions();
+CREATE VIEW @extschema@.metrics_partitions AS SELECT * FROM @extschema@.metrics_partitions();
 COMMENT ON VIEW @extschema@.metrics_partitions IS
 'partitions of the store and of managed tables: key, kind, estimated rows, size in bytes, when and by whom they were made; none if there is no store';
 GRANT SELECT ON @extschema@.metrics_partitions TO PUBLIC;

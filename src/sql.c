@@ -5,10 +5,13 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
 
 #include "sql.h"
 
@@ -41,6 +44,49 @@ run_sql(const char *format,...)
 	if (rc < 0)
 		elog(ERROR, "could not execute \"%s\": %s", sql.data,
 			 SPI_result_code_string(rc));
+}
+
+/* Errors that are meant for the whole session, not for what it is doing: cancelling, shutting down. */
+static bool
+ends_session(const ErrorData *error)
+{
+	return ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION;
+}
+
+/*
+ * Run a function in a subtransaction, which is rolled back if it fails or says
+ * false.  Returns its error, or NULL; an error that ends what the whole session
+ * is doing is thrown.
+ */
+ErrorData *
+run_in_subtransaction(bool (*function) (void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		if (function(arg))
+			ReleaseCurrentSubTransaction();
+		else
+			RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	if (error && ends_session(error))
+		ReThrowError(error);
+	return error;
 }
 
 /* Set a setting until act_as_before(). */

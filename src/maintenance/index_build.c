@@ -3,9 +3,8 @@
  *	  Building the index by which the rows of a default partition are found.
  *
  * CREATE INDEX CONCURRENTLY keeps nobody waiting, but wants to be on its own: it
- * commits in the middle, and waits for the transactions of others.  The
- * background worker has transactions to itself; CALL has none, and lets a worker
- * do it.
+ * commits in the middle, and waits for the transactions of others.  So a worker
+ * does it that does nothing else, and may fail.
  */
 #include "postgres.h"
 
@@ -26,6 +25,7 @@
 
 #include "compat.h"
 #include "maintenance/maintenance.h"
+#include "partition/relocate.h"
 #include "sql.h"
 
 PGDLLEXPORT void metrics_index_worker_main(Datum main_arg);
@@ -34,11 +34,17 @@ PGDLLEXPORT void metrics_index_worker_main(Datum main_arg);
 #define WAIT_LIMIT "10s"
 
 /*
+ * The class of advisory locks on tables whose index is being built, which
+ * pg_advisory_lock() does not reach: "mi" in ASCII, for metrics_ext and index.
+ */
+#define INDEX_LOCK_CLASS 0x6D69
+
+/*
  * What has to be run for a table: DROP INDEX for what an earlier attempt left,
  * then CREATE INDEX.  The index compares as the partition key does.
  */
 static const char *const statements_query =
-	"SELECT format('DROP INDEX CONCURRENTLY %%s', i.indexrelid::regclass),"
+	"SELECT 'DROP INDEX CONCURRENTLY ' || i.indexrelid::regclass::text,"
 	"  format('CREATE INDEX CONCURRENTLY %%I ON %%s (%%I%%s %%I.%%I)', %3$s::text, %1$u::regclass, a.attname,"
 	"   (SELECT format(' COLLATE %%I.%%I', n.nspname, c.collname) FROM pg_collation c"
 	"    JOIN pg_namespace n ON n.oid = c.collnamespace WHERE c.oid = p.partcollation[0]), n.nspname, o.opcname)"
@@ -49,10 +55,14 @@ static const char *const statements_query =
 	" LEFT JOIN pg_index i ON i.indexrelid = c.oid AND i.indrelid = %1$u AND NOT i.indisvalid"
 	" WHERE p.partrelid = %2$u";
 
-/* Run a utility statement as if a client had sent it, in a transaction of its own. */
+/*
+ * Run a utility statement as if a client had sent it, outside a transaction.  It
+ * commits in the middle, so its memory is that of the caller.
+ */
 static void
 run_alone(const char *sql)
 {
+	MemoryContext context = CurrentMemoryContext;
 	RawStmt    *raw = linitial_node(RawStmt, raw_parser(sql, RAW_PARSE_DEFAULT));
 	PlannedStmt *statement = makeNode(PlannedStmt);
 
@@ -62,20 +72,43 @@ run_alone(const char *sql)
 	statement->stmt_len = strlen(sql);
 
 	StartTransactionCommand();
-	set_local("search_path", "pg_catalog, pg_temp");
+	MemoryContextSwitchTo(context);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	ProcessUtility(statement, sql, false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
 	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
 }
 
 /*
- * Build the index of a table.  To be called outside a transaction; an error
- * leaves none, either, once the caller has aborted it.
+ * Wait for another worker that builds the index of the same table, outside a
+ * transaction, for which the other would wait.  The lock is held to the end.
  */
-void
-maintenance_build_index(const WantedIndex *wanted)
+static void
+take_turn(Oid table)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, table, 0, INDEX_LOCK_CLASS);
+	(void) LockAcquire(&tag, ExclusiveLock, true, false);
+}
+
+/* Does the table still exist, and want the index? */
+static bool
+is_wanted(const WantedIndex *wanted)
+{
+	ListTable	table;
+
+	if (!get_rel_name(wanted->parent) || !get_rel_name(wanted->table))
+		return false;
+	list_table_look(wanted->parent, &table);
+	return relocate_wants_index(wanted->table, &table);
+}
+
+/* Build the index of a table, unless there is no need any more. */
+static void
+build_index(const WantedIndex *wanted)
 {
 	MemoryContext context = CurrentMemoryContext;
 	char	   *drop = NULL;
@@ -85,14 +118,11 @@ maintenance_build_index(const WantedIndex *wanted)
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	set_local("search_path", "pg_catalog, pg_temp");
 	SPI_connect();
-	name = get_rel_name(wanted->table);
-	if (name)
-		run_sql(statements_query, wanted->table, wanted->parent,
-				quote_literal_cstr(makeObjectName(name, "metrics_ext", "key")));
-	if (name && SPI_processed > 0)
+	if (is_wanted(wanted))
 	{
+		name = makeObjectName(get_rel_name(wanted->table), "metrics_ext", "key");
+		run_sql(statements_query, wanted->table, wanted->parent, quote_literal_cstr(name));
 		result = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 		drop = result ? MemoryContextStrdup(context, result) : NULL;
 		result = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2);
@@ -105,13 +135,11 @@ maintenance_build_index(const WantedIndex *wanted)
 	MemoryContextSwitchTo(context);
 	if (drop)
 		run_alone(drop);
-	MemoryContextSwitchTo(context);
 	if (create)
 	{
 		run_alone(create);
 		ereport(LOG, (errmsg_internal("metrics_ext: %s", create)));
 	}
-	MemoryContextSwitchTo(context);
 }
 
 /* Main function of a worker that builds the index of one table. */
@@ -121,11 +149,16 @@ metrics_index_worker_main(Datum main_arg)
 	WantedIndex wanted;
 
 	memcpy(&wanted, MyBgworkerEntry->bgw_extra, sizeof(wanted));
+	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(main_arg), InvalidOid, 0);
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("statement_timeout", "0", PGC_USERSET, PGC_S_OVERRIDE);
 	SetConfigOption("lock_timeout", WAIT_LIMIT, PGC_USERSET, PGC_S_OVERRIDE);
-	maintenance_build_index(&wanted);
+	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_USERSET, PGC_S_OVERRIDE);
+	take_turn(wanted.table);
+	build_index(&wanted);
 }
 
 /*

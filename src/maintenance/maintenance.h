@@ -40,11 +40,11 @@ extern void managed_check_owner(const MetricsStore *store, Oid parent);
 extern int	managed_partition_count(Oid parent);
 extern void managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 moved);
 extern void managed_add(const MetricsStore *store, Oid parent, const char *key,
-						const char *created_by, PartitionAdded *added);
-extern Oid	managed_add_to_store(const MetricsStore *store, const char *key, const char *kind);
+						const char *created_by, bool only_for_rows, PartitionAdded *added);
+extern void managed_check_kind(const char *kind);
+extern void managed_add_key(const MetricsStore *store, const char *key, const char *kind);
 
 /* index_build.c */
-extern void maintenance_build_index(const WantedIndex *wanted);
 extern bool maintenance_request_index(const WantedIndex *wanted);
 
 #endif							/* METRICS_MAINTENANCE_H */

@@ -28,7 +28,6 @@
 #include "guc.h"
 #include "maintenance/maintenance.h"
 #include "sql.h"
-#include "store/active.h"
 #include "worker/worker.h"
 
 PG_FUNCTION_INFO_V1(metrics_manage_partitions);
@@ -38,10 +37,7 @@ PG_FUNCTION_INFO_V1(metrics_add_partition_to_table);
 PG_FUNCTION_INFO_V1(metrics_drop_partition);
 PG_FUNCTION_INFO_V1(metrics_drop_partition_of_table);
 PG_FUNCTION_INFO_V1(metrics_partition_key);
-PG_FUNCTION_INFO_V1(metrics_list_partitions);
-
-/* Well below what an index entry holds. */
-#define MAX_KEY_BYTES 1000
+PG_FUNCTION_INFO_V1(metrics_partitions);
 
 /* Open the store for a function that maintains partitions. */
 void
@@ -71,10 +67,11 @@ managed_execute(const MetricsStore *store, const StoreQuery *query, Datum *value
 	return rows;
 }
 
-/* Refuse a caller who is not the owner of a table. */
+/* Refuse a caller who is not the owner of a table, and a table that does not exist. */
 void
 managed_check_caller(Oid parent)
 {
+	(void) relation_owner(parent);
 	if (!metrics_relation_ownercheck(parent))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(parent));
 }
@@ -83,25 +80,27 @@ managed_check_caller(Oid parent)
 void
 managed_check_owner(const MetricsStore *store, Oid parent)
 {
+	Oid			owner = relation_owner(parent);
 	char	   *keeper = GetUserNameFromId(store_owner(store), false);
-	char	   *owner = GetUserNameFromId(relation_owner(parent), false);
 
-	if (!has_privs_of_role(store_owner(store), relation_owner(parent)))
+	if (!has_privs_of_role(store_owner(store), owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("role \"%s\" owns the metrics store and may not act as the owner of %s",
 						keeper, qualified_name(parent)),
-				 errhint("GRANT %s TO %s.", quote_identifier(owner), quote_identifier(keeper))));
+				 superuser_arg(owner) ? errhint("Give the table to a role that is no superuser.") :
+				 errhint("GRANT %s TO %s.", quote_identifier(GetUserNameFromId(owner, false)),
+						 quote_identifier(keeper))));
 }
 
 static void
 check_key(const char *key)
 {
-	if (strlen(key) > MAX_KEY_BYTES)
+	if (strlen(key) > STORE_MAX_KEY_BYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("partition key of %zu bytes is too long", strlen(key)),
-				 errhint("The limit is %d bytes.", MAX_KEY_BYTES)));
+				 errhint("The limit is %d bytes.", STORE_MAX_KEY_BYTES)));
 }
 
 static const StoreQuery is_managed_query = {
@@ -177,13 +176,14 @@ managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 move
 }
 
 /*
- * Make sure that a managed table has a partition for a key, and write down that
- * it was made and for whom.  Partitions of the store are made like the one that
- * stands for their kind; a key without a kind is of kind time.
+ * Make sure that a managed table has a partition for a key, perhaps only if its
+ * default partition has rows of it, and write down that it was made and for
+ * whom.  Partitions of the store are made like the one that stands for their
+ * kind; a key without a kind is of kind time.
  */
 void
 managed_add(const MetricsStore *store, Oid parent, const char *key, const char *created_by,
-			PartitionAdded *added)
+			bool only_for_rows, PartitionAdded *added)
 {
 	Oid			model = parent;
 	Datum		values[2];
@@ -192,6 +192,7 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 	check_key(key);
 	list_table_look(parent, &table);
 	list_table_check_text_key(&table);
+	key = list_table_stored_key(&table, key);
 	added->partition = list_table_partition(parent, list_table_key(&table, key));
 	added->created = false;
 	added->moved = 0;
@@ -217,7 +218,7 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 		model = store_relation(store, kind && strcmp(kind, "batch") == 0 ?
 							   "generic_metrics" : "system_metrics");
 	}
-	partition_add(parent, key, model, added);
+	partition_add(parent, key, model, only_for_rows, added);
 	if (!added->created)
 		return;
 
@@ -227,33 +228,38 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 	managed_count(store, parent, 1, added->moved);
 }
 
-/*
- * Give the store a key of a kind, and its partition.  A key that is of the other
- * kind already is an error.
- */
-Oid
-managed_add_to_store(const MetricsStore *store, const char *key, const char *kind)
+/* Refuse what is no kind of a key. */
+void
+managed_check_kind(const char *kind)
 {
-	Datum		values[] = {CStringGetTextDatum(key), CStringGetTextDatum(kind)};
-	PartitionAdded added;
-	const char *known;
-
 	if (strcmp(kind, "batch") != 0 && strcmp(kind, "time") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unknown kind \"%s\"", kind),
-				 errhint("Use \"batch\" or \"time\". For a table of yours, write metrics_add_partition('name'::regclass, 'key').")));
+				 errhint("Use \"batch\" or \"time\".")));
+}
+
+/*
+ * Make sure that the store has a key of a kind.  One that is of the other kind
+ * already is an error.
+ */
+void
+managed_add_key(const MetricsStore *store, const char *key, const char *kind)
+{
+	Datum		values[] = {CStringGetTextDatum(key), CStringGetTextDatum(kind)};
+	const char *known;
+
+	managed_check_kind(kind);
 	check_key(key);
 	managed_execute(store, &add_kind_query, values, NULL);
 	known = kind_of_key(store, key);
-	if (known == NULL || strcmp(known, kind) != 0)
+	if (known == NULL)
+		elog(ERROR, "partition key \"%s\" has vanished", key);
+	if (strcmp(known, kind) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("partition key \"%s\" is of kind \"%s\", not \"%s\"", key,
-						known ? known : "unknown", kind),
-				 errhint("Choose another key: the kind of one cannot change.")));
-	managed_add(store, store->metrics, key, GetUserNameFromId(GetUserId(), false), &added);
-	return added.partition;
+				 errmsg("partition key \"%s\" is of kind \"%s\", not \"%s\"", key, known, kind),
+				 errhint("Pass kind => '%s', or choose another key: the kind of one cannot change.", known)));
 }
 
 static const StoreQuery manage_query = {
@@ -281,8 +287,8 @@ metrics_manage_partitions(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("metrics_manage_partitions()");
 	managed_open_store(fcinfo, &store);
 
-	list_table_look(parent, &table);
 	managed_check_caller(parent);
+	list_table_look(parent, &table);
 	list_table_check_text_key(&table);
 	(void) partition_default_tables(&table, NoLock);
 	if (get_rel_persistence(parent) == RELPERSISTENCE_TEMP)
@@ -346,18 +352,20 @@ Datum
 metrics_add_partition(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {"partition_key", "kind"};
+	char	   *key;
 	MetricsStore store;
-	Oid			partition;
+	PartitionAdded added;
 
 	check_not_null(fcinfo, names, lengthof(names));
+	key = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	PreventCommandIfReadOnly("metrics_add_partition()");
 	managed_open_store(fcinfo, &store);
 	store_check_owner(&store);
 	SPI_connect();
-	partition = managed_add_to_store(&store, text_to_cstring(PG_GETARG_TEXT_PP(0)),
-									 text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	managed_add_key(&store, key, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	managed_add(&store, store.metrics, key, GetUserNameFromId(GetUserId(), false), false, &added);
 	SPI_finish();
-	PG_RETURN_OID(partition);
+	PG_RETURN_OID(added.partition);
 }
 
 /*
@@ -379,7 +387,7 @@ metrics_add_partition_to_table(PG_FUNCTION_ARGS)
 	SPI_connect();
 	managed_check(&store, parent);
 	managed_add(&store, parent, text_to_cstring(PG_GETARG_TEXT_PP(1)),
-				GetUserNameFromId(GetUserId(), false), &added);
+				GetUserNameFromId(GetUserId(), false), false, &added);
 	SPI_finish();
 	PG_RETURN_OID(added.partition);
 }
@@ -510,8 +518,7 @@ metrics_drop_partition_of_table(PG_FUNCTION_ARGS)
 Datum
 metrics_partition_key(PG_FUNCTION_ARGS)
 {
-	Oid			relid = PG_GETARG_OID(0);
-	char	   *key = get_rel_relispartition(relid) ? partition_bound_value(relid) : NULL;
+	char	   *key = partition_bound_value(PG_GETARG_OID(0));
 
 	if (key == NULL)
 		PG_RETURN_NULL();
@@ -536,13 +543,13 @@ static const StoreQuery list_query = {
 };
 
 /*
- * metrics_list_partitions() → setof (parent, partition_key, partition, kind,
+ * metrics_partitions() → setof (parent, partition_key, partition, kind,
  *									 rows_estimate, size, created, created_by)
  *
  * None if there is no store, for whoever monitors many databases.
  */
 Datum
-metrics_list_partitions(PG_FUNCTION_ARGS)
+metrics_partitions(PG_FUNCTION_ARGS)
 {
 	MetricsStore store;
 	Datum		values[1];

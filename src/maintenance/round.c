@@ -25,7 +25,6 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -35,7 +34,6 @@
 #include "partition/relocate.h"
 #include "report/pending.h"
 #include "sql.h"
-#include "store/active.h"
 
 PG_FUNCTION_INFO_V1(metrics_maintain);
 PG_FUNCTION_INFO_V1(metrics_drain);
@@ -223,6 +221,14 @@ table_text(Oid relid)
 	return get_rel_name(relid) ? qualified_name(relid) : psprintf("table with OID %u", relid);
 }
 
+/* Somebody else has what is needed; it is worth trying again. */
+static bool
+is_contention(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED;
+}
+
 /*
  * Write down that something failed: the next attempt is after a second, then two,
  * four and so on, give or take a quarter, up to an hour.  A lock that was not to
@@ -232,7 +238,7 @@ static void
 note_failure(const MetricsStore *store, Oid parent, const char *key, const ErrorData *error)
 {
 	double		jitter = 0.75 + 0.5 * pg_prng_double(&pg_global_prng_state);
-	double		longest = error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ? 10 : 3600;
+	double		longest = is_contention(error) ? 10 : 3600;
 	char	   *subject = key ? psprintf("%s, key \"%s\"", table_text(parent), key) : table_text(parent);
 	Datum		values[6];
 	char		nulls[6] = "      ";
@@ -287,8 +293,10 @@ refuse_more_partitions(Oid parent, int keys)
 			 errhint("The limit is metrics_ext.max_partitions: raise it, or drop partitions.")));
 }
 
+/* Who deletes their trial, or moves them, keeps us from rows for as long as he likes. */
 static const StoreQuery retry_rows_query = {
-	"UPDATE @store@.metrics_pending SET next_attempt = '-infinity' WHERE next_attempt > pg_catalog.clock_timestamp()",
+	"UPDATE @store@.metrics_pending SET next_attempt = '-infinity' WHERE id = ANY (ARRAY("
+	"SELECT id FROM @store@.metrics_pending WHERE next_attempt > pg_catalog.clock_timestamp() FOR UPDATE SKIP LOCKED))",
 	.nargs = 0
 };
 
@@ -365,6 +373,8 @@ look_into_default(MaintenanceRound *round, const MetricsStore *store, const Main
 		add_task(round, task->parent, NULL, unindexed);
 		return;
 	}
+	if (OidIsValid(unindexed))
+		partition_check_index(&table, unindexed);
 
 	room = metrics_max_partitions - managed_partition_count(task->parent);
 	waiting = round->everything ? NIL : waiting_keys(store, task->parent);
@@ -393,7 +403,7 @@ serve_pending_key(MaintenanceRound *round, const MetricsStore *store, const char
 	PartitionAdded added;
 	uint64		moved;
 
-	managed_add(store, store->metrics, key, "metrics_ext", &added);
+	managed_add(store, store->metrics, key, "metrics_ext", false, &added);
 	if (added.created)
 	{
 		report_done(psprintf("created partition %s for key \"%s\"", qualified_name(added.partition), key));
@@ -412,21 +422,32 @@ serve_pending_key(MaintenanceRound *round, const MetricsStore *store, const char
 		add_task(round, store->metrics, key, InvalidOid);
 }
 
+/* How many rows of a key its default partition has, counting no further than a limit. */
+static uint64
+default_rows(const ListTable *table, const char *key, uint64 limit)
+{
+	uint64		count = 0;
+	ListCell   *cell;
+
+	foreach(cell, partition_default_tables(table, NoLock))
+		count += relocate_count(lfirst_oid(cell), table, list_table_key(table, key), limit);
+	return count;
+}
+
 /* Move the rows of a key out of the default partition of a table. */
 static void
 serve_default_key(const MetricsStore *store, Oid parent, const char *key)
 {
 	ListTable	table;
 	PartitionAdded added;
-	uint64		count = 0;
-	ListCell   *cell;
+	uint64		rows;
 
 	managed_check_owner(store, parent);
 	list_table_look(parent, &table);
-	foreach(cell, partition_default_tables(&table, NoLock))
-		count += relocate_count(lfirst_oid(cell), &table, list_table_key(&table, key),
-								(uint64) metrics_drain_rows + 1);
-	if (count > (uint64) metrics_drain_rows)
+	rows = default_rows(&table, key, (uint64) metrics_drain_rows + 1);
+	if (rows == 0)
+		return;
+	if (rows > (uint64) metrics_drain_rows)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("the default partition of %s has more than %d rows of key \"%s\"", table.name,
@@ -434,7 +455,7 @@ serve_default_key(const MetricsStore *store, Oid parent, const char *key)
 				 errhint("CALL metrics_drain(%s, %s), or raise metrics_ext.drain_rows.",
 						 quote_literal_cstr(table.name), quote_literal_cstr(key))));
 
-	managed_add(store, parent, key, "metrics_ext", &added);
+	managed_add(store, parent, key, "metrics_ext", true, &added);
 	if (added.created)
 		report_done(psprintf("created partition %s for key \"%s\" and moved " UINT64_FORMAT " rows to it",
 							 qualified_name(added.partition), key, added.moved));
@@ -461,44 +482,6 @@ do_task(MaintenanceRound *round, const MetricsStore *store, const MaintenanceTas
 		note_success(store, task->parent, task->key);
 }
 
-/* Errors that are meant for the whole session, not for what it is doing. */
-static bool
-ends_session(const ErrorData *error)
-{
-	return error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION ||
-		error->sqlerrcode == ERRCODE_OUT_OF_MEMORY;
-}
-
-/* Run a function in a subtransaction; returns its error, or NULL. */
-static ErrorData *
-attempt(void (*function) (void *arg), void *arg)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		function(arg);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	if (error && ends_session(error))
-		ReThrowError(error);
-	return error;
-}
-
 typedef struct TaskCall
 {
 	MaintenanceRound *round;
@@ -506,12 +489,13 @@ typedef struct TaskCall
 	const MaintenanceTask *task;
 } TaskCall;
 
-static void
+static bool
 call_task(void *arg)
 {
 	TaskCall   *call = arg;
 
 	do_task(call->round, call->store, call->task);
+	return true;
 }
 
 /*
@@ -534,7 +518,7 @@ maintenance_step(MaintenanceRound *round, const MetricsStore *store)
 		ErrorData  *error;
 
 		round->tasks = list_delete_first(round->tasks);
-		error = attempt(call_task, &call);
+		error = run_in_subtransaction(call_task, &call);
 		if (error)
 			note_failure(store, task->parent, task->key, error);
 	}
@@ -594,23 +578,43 @@ typedef struct DrainCall
 	PartitionAdded added;
 } DrainCall;
 
-static void
+static bool
 call_drain(void *arg)
 {
 	DrainCall  *call = arg;
 
-	managed_add(call->store, call->parent, call->key, GetUserNameFromId(GetUserId(), false), &call->added);
+	managed_add(call->store, call->parent, call->key, GetUserNameFromId(GetUserId(), false), true,
+				&call->added);
 	note_success(call->store, call->parent, call->key);
+	return true;
 }
 
-/* Sleep between attempts, longer each time. */
+/* Sleep between attempts, longer each time, whatever sets our latch. */
 static void
 wait_for_next_attempt(int attempts)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 Min(5000, metrics_lock_timeout << Min(attempts, 5)), PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												  Min(5000, (int64) metrics_lock_timeout << Min(attempts, 5)));
+	long		left;
+
+	while ((left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end)) > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Have an index built, or say why it cannot be. */
+static void
+build_index(const WantedIndex *wanted)
+{
+	if (!maintenance_request_index(wanted))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start a background worker to build an index: all slots are taken"),
+				 errhint("Increase max_worker_processes, or use CREATE INDEX CONCURRENTLY on the partition key of %s.",
+						 qualified_name(wanted->table))));
 }
 
 /*
@@ -647,22 +651,30 @@ metrics_drain(PG_FUNCTION_ARGS)
 		if (commits && OidIsValid(unindexed) && unindexed != built)
 		{
 			SPI_commit();
-			maintenance_request_index(&(WantedIndex) {call.parent, unindexed});
+			build_index(&(WantedIndex) {call.parent, unindexed});
 			built = unindexed;
 			continue;
 		}
+		if (OidIsValid(unindexed))
+			partition_check_index(&table, unindexed);
+		if (default_rows(&table, call.key, 1) == 0)
+			break;
 
-		error = attempt(call_drain, &call);
+		error = run_in_subtransaction(call_drain, &call);
 		if (error == NULL)
 			break;
-		if (!commits || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+		if (!commits || !is_contention(error))
 			ReThrowError(error);
 		SPI_commit();
 		wait_for_next_attempt(attempts);
 	}
 	SPI_finish();
-	ereport(NOTICE,
-			(errmsg("moved " UINT64_FORMAT " rows of key \"%s\" to %s", call.added.moved, call.key,
-					qualified_name(call.added.partition))));
+	if (call.added.moved > 0)
+		ereport(NOTICE,
+				(errmsg("moved " UINT64_FORMAT " rows of key \"%s\" to %s", call.added.moved, call.key,
+						qualified_name(call.added.partition))));
+	else
+		ereport(NOTICE,
+				(errmsg("there are no rows of key \"%s\" to move", call.key)));
 	PG_RETURN_VOID();
 }

@@ -65,10 +65,13 @@ relation_owner(Oid relid)
 void
 list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table)
 {
-	Relation	rel = table_open(parent, lockmode);
-	PartitionKey key = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
-		RelationGetPartitionKey(rel) : NULL;
+	Relation	rel;
+	PartitionKey key;
 
+	LockRelationOid(parent, lockmode);
+	(void) relation_owner(parent);	/* it may have been dropped while we waited */
+	rel = table_open(parent, NoLock);
+	key = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? RelationGetPartitionKey(rel) : NULL;
 	if (key == NULL || key->strategy != PARTITION_STRATEGY_LIST ||
 		key->partattrs[0] == InvalidAttrNumber)
 		ereport(ERROR,
@@ -124,6 +127,27 @@ list_table_key(const ListTable *table, const char *key)
 	return OidInputFunctionCall(input, unconstify(char *, key), ioparam, table->typmod);
 }
 
+/* A value of a key's type as text. */
+static char *
+key_text(Oid type, Datum value)
+{
+	Oid			output;
+	bool		varlena;
+
+	getTypeOutputInfo(type, &output, &varlena);
+	return OidOutputFunctionCall(output, value);
+}
+
+/*
+ * A key as the column would store it: varchar(n) loses spaces beyond its length,
+ * name everything.
+ */
+char *
+list_table_stored_key(const ListTable *table, const char *key)
+{
+	return key_text(table->type, list_table_key(table, key));
+}
+
 /* The partition whose bound has a key; InvalidOid if none has. */
 Oid
 list_table_partition(Oid parent, Datum key)
@@ -146,33 +170,32 @@ list_table_partition(Oid parent, Datum key)
 	return partition;
 }
 
-/* The one bound value of a partition, as text; NULL if it has none or more. */
+/*
+ * The one bound value of a partition, as text; NULL if it has none or more, or
+ * is no partition, at least not any longer.
+ */
 char *
 partition_bound_value(Oid partition)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(partition));
 	Datum		bound;
 	bool		isnull;
-	PartitionBoundSpec *spec;
+	PartitionBoundSpec *spec = NULL;
 	Const	   *value;
-	Oid			output;
-	bool		varlena;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", partition);
+		return NULL;
 	bound = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relpartbound, &isnull);
-	if (isnull)
-		elog(ERROR, "relation %u is not a partition", partition);
-	spec = stringToNode(TextDatumGetCString(bound));
+	if (!isnull)
+		spec = stringToNode(TextDatumGetCString(bound));
 	ReleaseSysCache(tuple);
 
-	if (spec->is_default || list_length(spec->listdatums) != 1)
+	if (spec == NULL || spec->is_default || list_length(spec->listdatums) != 1)
 		return NULL;
 	value = linitial_node(Const, spec->listdatums);
 	if (value->constisnull)
 		return NULL;
-	getTypeOutputInfo(value->consttype, &output, &varlena);
-	return OidOutputFunctionCall(output, value->constvalue);
+	return key_text(value->consttype, value->constvalue);
 }
 
 /*

@@ -30,6 +30,7 @@ extern void list_table_open(Oid parent, LOCKMODE lockmode, ListTable *table);
 extern void list_table_look(Oid parent, ListTable *table);
 extern void list_table_check_text_key(const ListTable *table);
 extern Datum list_table_key(const ListTable *table, const char *key);
+extern char *list_table_stored_key(const ListTable *table, const char *key);
 extern Oid	list_table_partition(Oid parent, Datum key);
 extern char *partition_bound_value(Oid partition);
 extern char *qualified_name(Oid relid);

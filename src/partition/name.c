@@ -29,20 +29,26 @@ append_clipped(StringInfo name, const char *text, int max_length)
 	appendBinaryStringInfo(name, text, length);
 }
 
-/* A key as part of a name: letters, digits and all that is not ASCII stay. */
+/*
+ * A key as part of a name: letters, digits and all that is not ASCII stay, the
+ * rest becomes single underscores.
+ */
 static char *
 slug(const char *key)
 {
-	char	   *result = pstrdup(key);
+	StringInfoData result;
 
-	for (char *c = result; *c; c++)
+	initStringInfo(&result);
+	for (; *key; key++)
 	{
-		if (*c >= 'A' && *c <= 'Z')
-			*c += 'a' - 'A';
-		else if (!IS_HIGHBIT_SET(*c) && !(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9'))
-			*c = '_';
+		unsigned char c = pg_ascii_tolower(*key);
+
+		if (IS_HIGHBIT_SET(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+			appendStringInfoChar(&result, c);
+		else if (result.len > 0 && result.data[result.len - 1] != '_')
+			appendStringInfoChar(&result, '_');
 	}
-	return result;
+	return result.data;
 }
 
 static bool
@@ -70,7 +76,9 @@ partition_name(Oid parent, const char *key)
 		append_clipped(&name, get_rel_name(parent), MAX_PARENT_LENGTH);
 		appendStringInfoChar(&name, '_');
 		append_clipped(&name, slug(key), NAMEDATALEN - 1 - HASH_SUFFIX_LENGTH);
-		appendStringInfo(&name, "_%08x", (uint32) hash);
+		if (name.data[name.len - 1] != '_')
+			appendStringInfoChar(&name, '_');
+		appendStringInfo(&name, "%08x", (uint32) hash);
 		if (!is_taken(name.data, namespace))
 			return name.data;
 	}

@@ -245,6 +245,9 @@ relocate_keys(Oid source, const ListTable *table)
  * Move the rows of a key from one table to another, which has all its columns;
  * returns how many there were.  The caller holds AccessExclusiveLock on both,
  * and on the table that both are partitions of before anybody else sees it.
+ *
+ * A subscriber to the partitioned table gets a row to delete and the same row to
+ * insert, in this order, or it would find it twice.
  */
 uint64
 relocate_rows(Oid source, Oid target, const ListTable *table, Datum key)
@@ -263,6 +266,7 @@ relocate_rows(Oid source, Oid target, const ListTable *table, Datum key)
 	uint64		count = 0;
 	HeapTuple	tuple;
 
+	CheckCmdReplicaIdentity(from, CMD_DELETE);
 	InitResultRelInfo(result, to, 1, NULL, 0);
 	ExecOpenIndices(result, false);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
@@ -272,9 +276,9 @@ relocate_rows(Oid source, Oid target, const ListTable *table, Datum key)
 
 		ExecStoreHeapTuple(tuple, from_slot, false);
 		execute_attr_map_slot(map, from_slot, to_slot);
+		simple_table_tuple_delete(from, &tuple->t_self, snapshot);
 		table_tuple_insert(to, to_slot, command, 0, bulk);
 		metrics_insert_index_tuples(result, to_slot, estate);
-		simple_table_tuple_delete(from, &tuple->t_self, snapshot);
 		count++;
 	}
 	systable_endscan(scan);

@@ -116,9 +116,35 @@ extern void sketch_store_add(SketchStore *store, int32 index, int64 count);
 extern void sketch_store_remove(SketchStore *store, int32 index);
 extern void sketch_store_merge(SketchStore *store, const SketchStore *other, int shift);
 extern void sketch_store_halve(SketchStore *store);
-extern bool sketch_store_next(const SketchStore *store, int32 *cursor, SketchBucket *bucket);
 extern void sketch_store_order(SketchStore *store);
 extern void sketch_store_free(SketchStore *store);
+
+/*
+ * Walk over the occupied buckets in order; *cursor is 0 at first.  Writing a
+ * sketch is little else.
+ */
+static inline bool
+sketch_store_next(const SketchStore *store, int32 *cursor, SketchBucket *bucket)
+{
+	if (store->counts == NULL)
+	{
+		if (*cursor >= store->nbuckets)
+			return false;
+		*bucket = store->buckets[(*cursor)++];
+		return true;
+	}
+	for (int32 i = *cursor; i < store->ncounts; i++)
+	{
+		if (store->counts[i] != 0)
+		{
+			bucket->index = store->first + i;
+			bucket->count = store->counts[i];
+			*cursor = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
 
 /* sketch.c: the sketch */
 

@@ -28,30 +28,6 @@ occupied_range(const SketchStore *store, int32 *first, int32 *last)
 		(*last)--;
 }
 
-/* Walk over the occupied buckets in order; *cursor is 0 at first. */
-bool
-sketch_store_next(const SketchStore *store, int32 *cursor, SketchBucket *bucket)
-{
-	if (store->counts == NULL)
-	{
-		if (*cursor >= store->nbuckets)
-			return false;
-		*bucket = store->buckets[(*cursor)++];
-		return true;
-	}
-	for (int32 i = *cursor; i < store->ncounts; i++)
-	{
-		if (store->counts[i] != 0)
-		{
-			bucket->index = store->first + i;
-			bucket->count = store->counts[i];
-			*cursor = i + 1;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Give the memory back; the store is empty afterwards. */
 void
 sketch_store_free(SketchStore *store)

@@ -5,9 +5,11 @@
 #ifndef METRICS_PENDING_H
 #define METRICS_PENDING_H
 
-#include "report/report.h"
+#include "store/store.h"
+#include "utils/snapshot.h"
 
-extern int64 pending_insert(const MetricsStore *store, const Report *report, const StoreRoute *route);
+extern int64 pending_insert(const MetricsStore *store, const StoreQuery *insert, const char *keys,
+							Datum *values, Snapshot snapshot);
 extern uint64 pending_move(const MetricsStore *store, const char *key, uint64 limit);
 
 #endif							/* METRICS_PENDING_H */

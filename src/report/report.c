@@ -28,9 +28,6 @@
 
 PG_FUNCTION_INFO_V1(metrics_report);
 
-/* Well below what an index entry holds. */
-#define MAX_GROUP_BYTES 1000
-
 /* The groups that 1.1 gave a partition, which an older layout cannot take. */
 static bool
 is_profiling_group(const char *group)
@@ -73,11 +70,11 @@ check_report(const MetricsStore *store, const Report *report)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("metric group cannot be empty"),
 				 errhint("Name the group, for example \"training\" or \"validation\".")));
-	if (strlen(report->group) > MAX_GROUP_BYTES)
+	if (strlen(report->group) > STORE_MAX_KEY_BYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("metric group of %zu bytes is too long", strlen(report->group)),
-				 errhint("The limit is %d bytes.", MAX_GROUP_BYTES)));
+				 errhint("The limit is %d bytes.", STORE_MAX_KEY_BYTES)));
 	if (strchr(report->group, '.') != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -11,6 +11,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "report/pending.h"
 #include "report/row.h"
 #include "report/trial.h"
 
@@ -132,13 +133,16 @@ report_end_time(const Report *report)
 	return report->has_time ? report->time : GetCurrentTransactionStartTimestamp();
 }
 
-/* The key is a literal, here and below: then only its partition is looked at. */
+/*
+ * The key is a literal, here and below: then only its partition is looked at.
+ * $6 is the key, too, for pending_insert().
+ */
 static const StoreQuery insert_time_query = {
 	"INSERT INTO @store@.metrics"
 	" (trial_id, trial_run_id, end_time, metrics, metric_group, partition_type)"
 	" SELECT $1, $2, $3, $4, $5, @keys@ FROM @store@.trials WHERE id = $1 AND run_id = $2"
 	" RETURNING id",
-	.nargs = 5, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, TEXTOID}
+	.nargs = 6, .argtypes = {INT4OID, INT4OID, TIMESTAMPTZOID, JSONBOID, TEXTOID, TEXTOID}
 };
 
 static const StoreQuery run_query = {
@@ -147,8 +151,9 @@ static const StoreQuery run_query = {
 };
 
 /*
- * Insert a row of a group that is identified by time; returns its id, 0 if a
- * trigger suppressed it.  An error if the run is not the current one.
+ * Insert a row of a group that is identified by time, or have it wait for its
+ * partition; returns its id, 0 if a trigger suppressed it.  An error if the run
+ * is not the current one.
  *
  * The trial is not locked, so it may go to another run meanwhile.  Why nothing
  * was inserted is therefore asked with the snapshot of the insert, and if it
@@ -157,7 +162,7 @@ static const StoreQuery run_query = {
 int64
 row_insert_by_time(const MetricsStore *store, const Report *report, const StoreRoute *route)
 {
-	Datum		values[5];
+	Datum		values[6];
 	bool		isnull;
 
 	values[0] = Int32GetDatum(report->trial_id);
@@ -165,15 +170,18 @@ row_insert_by_time(const MetricsStore *store, const Report *report, const StoreR
 	values[2] = TimestampTzGetDatum(report_end_time(report));
 	values[3] = JsonbPGetDatum(report->metrics);
 	values[4] = CStringGetTextDatum(report->group);
+	values[5] = CStringGetTextDatum(route->key);
 	for (;;)
 	{
 		Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 		int64		id = 0;
 		bool		suppressed = false;
 
-		if (store_execute_at(store, &insert_time_query, route->literal, values, snapshot) > 0)
+		if (route->waits)
+			id = pending_insert(store, &insert_time_query, "$6", values, snapshot);
+		else if (store_execute_at(store, &insert_time_query, route->literal, values, snapshot) > 0)
 			id = DatumGetInt64(store_column(1, &isnull));
-		else if (store_execute_at(store, &run_query, NULL, values, snapshot) > 0)
+		if (id == 0 && store_execute_at(store, &run_query, NULL, values, snapshot) > 0)
 			suppressed = DatumGetInt32(store_column(1, &isnull)) == report->run_id;
 		UnregisterSnapshot(snapshot);
 		if (id != 0 || suppressed)

@@ -21,7 +21,7 @@
 #include "utils/snapmgr.h"
 
 #include "sql.h"
-#include "store/active.h"
+#include "store/store.h"
 #include "worker/worker.h"
 
 /* The mark that fits the store as it stands here. */

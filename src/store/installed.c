@@ -15,7 +15,6 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-#include "store/active.h"
 #include "store/store.h"
 
 /* The schema of the extension in this database; InvalidOid if it has none. */

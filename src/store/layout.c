@@ -45,6 +45,8 @@ static const LayoutVersion layouts[] = {
 	[LAYOUT_1_1] = {"1.1", layout_locks_1_1, layout_steps_1_1},
 	[LAYOUT_1_2] = {"1.2", no_locks, no_steps},
 	[LAYOUT_1_3] = {"1.3", layout_locks_1_3, layout_steps_1_3},
+	[LAYOUT_1_4] = {"1.4", layout_locks_1_4, layout_steps_1_4},
+	[LAYOUT_1_5] = {"1.5", no_locks, layout_steps_1_5},
 };
 
 /* The name of a layout; the version of the extension that brought it. */
@@ -88,7 +90,8 @@ check_blockers(const MetricsStore *store, const LayoutStep *step)
 			(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 			 errmsg("cannot upgrade the metrics store because %s", step->obstacle),
 			 errdetail_internal("%s", detail.data),
-			 errhint("Drop or rename them, upgrade, and create them again; metrics_upgrade_plan() lists them, too.")));
+			 errhint("%s", step->hint ? step->hint :
+					 "Drop or rename them, upgrade, and create them again; metrics_upgrade_plan() lists them, too.")));
 }
 
 /* Run the locks and steps of one layout; already the owner. */
@@ -118,7 +121,7 @@ run_layout(MetricsStore *store, StoreLayout target)
 	for (const LayoutStep *step = layout->steps; step->action; step++)
 	{
 		for (const char *const *sql = step->sql; sql && *sql; sql++)
-			run_sql("%s", *sql);
+			run_sql("%s", store_query_text(store, *sql, NULL));
 		if (step->run)
 			step->run(store);
 	}
@@ -132,12 +135,10 @@ run_layout(MetricsStore *store, StoreLayout target)
 	CommandCounterIncrement();
 }
 
-/*
- * Take a store to a layout as its owner, all or nothing.  A store of a layout
- * after the target stays as it is.  Sets the store's layout and relation.
- */
-void
-layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target)
+/* Change the store as its owner, and so that what is made there is no member of the extension. */
+static void
+as_owner(MetricsStore *store, Oid owner, StoreLayout target,
+		 void (*change) (MetricsStore *store, StoreLayout target))
 {
 	bool		save_creating_extension = creating_extension;
 	SavedIdentity saved;
@@ -146,16 +147,56 @@ layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target)
 	PG_TRY();
 	{
 		creating_extension = false;
-		for (StoreLayout layout = store->layout + 1; layout <= target; layout++)
-			run_layout(store, layout);
+		change(store, target);
 	}
 	PG_FINALLY();
 	{
 		creating_extension = save_creating_extension;
 	}
 	PG_END_TRY();
-
 	act_as_before(&saved);
+}
+
+static void
+run_layouts(MetricsStore *store, StoreLayout target)
+{
+	for (StoreLayout layout = store->layout + 1; layout <= target; layout++)
+		run_layout(store, layout);
+}
+
+/*
+ * Take a store to a layout as its owner, all or nothing.  A store of a layout
+ * after the target stays as it is.  Sets the store's layout and relation.
+ */
+void
+layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target)
+{
+	as_owner(store, owner, target, run_layouts);
+}
+
+static void
+rebuild(MetricsStore *store, StoreLayout target)
+{
+	SPI_connect();
+	for (StoreLayout layout = LAYOUT_1_0; layout <= target; layout++)
+	{
+		for (const LayoutStep *step = layouts[layout].steps; step->action; step++)
+		{
+			if (step->rebuilds)
+			{
+				check_blockers(store, step);
+				step->run(store);
+			}
+		}
+	}
+	SPI_finish();
+}
+
+/* Make again what went with the extension when it was dropped, as the store's owner. */
+void
+layout_rebuild(MetricsStore *store, Oid owner)
+{
+	as_owner(store, owner, store->layout, rebuild);
 }
 
 /* One row of metrics_upgrade_plan(). */

@@ -23,10 +23,12 @@ typedef struct LayoutStep
 	const char *action;			/* what it does, for people */
 	const char *relation;		/* the table it is about */
 	int			estimate;		/* microseconds, whatever the number of rows */
-	const char *const *sql;		/* statements, up to a NULL */
+	const char *const *sql;		/* statements, as in a StoreQuery, up to a NULL */
 	void		(*run) (const MetricsStore *store); /* after them */
+	bool		rebuilds;		/* run makes what goes with the extension, if it is not there */
 	List	   *(*blockers) (const MetricsStore *store);	/* what would make it fail */
 	const char *obstacle;		/* and why, for people */
+	const char *hint;			/* what to do about it; NULL: drop or rename */
 } LayoutStep;
 
 typedef struct LayoutVersion
@@ -41,5 +43,10 @@ extern const LayoutLock layout_locks_1_1[];
 extern const LayoutStep layout_steps_1_1[];
 extern const LayoutLock layout_locks_1_3[];
 extern const LayoutStep layout_steps_1_3[];
+extern const LayoutLock layout_locks_1_4[];
+extern const LayoutStep layout_steps_1_4[];
+extern const LayoutStep layout_steps_1_5[];
+
+extern void layout_1_5_grant(const MetricsStore *store, const char *role, bool writer);
 
 #endif							/* METRICS_LAYOUT_H */

@@ -52,13 +52,15 @@ const LayoutStep layout_steps_1_3[] = {
 		" attempts integer NOT NULL DEFAULT 0,"
 		" sqlstate text,"
 		" message text,"
-		" next_attempt timestamp with time zone NOT NULL DEFAULT '-infinity')",
+		" next_attempt timestamp with time zone NOT NULL DEFAULT '-infinity',"
+		" added_columns jsonb)",
 		"CREATE INDEX metrics_pending_partition_type_next_attempt_id"
 		" ON metrics_pending (partition_type, next_attempt, id)",
 		"CREATE INDEX metrics_pending_trial_id ON metrics_pending (trial_id)",
 		"COMMENT ON TABLE metrics_pending IS 'reported rows whose partition does not exist yet, in the columns of metrics; the background worker or metrics_maintain() moves them'",
 		"COMMENT ON COLUMN metrics_pending.attempts IS 'how often metrics has refused the row; sqlstate and message say why'",
 		"COMMENT ON COLUMN metrics_pending.next_attempt IS 'not before then'",
+		"COMMENT ON COLUMN metrics_pending.added_columns IS 'what columns that were added to metrics had as their defaults when the row was reported, by name'",
 		NULL},
 	},
 	{

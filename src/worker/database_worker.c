@@ -27,7 +27,7 @@
 
 #include "guc.h"
 #include "maintenance/maintenance.h"
-#include "store/active.h"
+#include "store/store.h"
 #include "worker/worker.h"
 
 /* How often a worker without work looks for more, and for how long, in ms. */

@@ -2,7 +2,7 @@
 BEGIN;
 SET client_min_messages TO warning;
 CREATE EXTENSION metrics_ext;
-SELECT plan(28);
+SELECT plan(31);
 
 CREATE FUNCTION no_store(statement text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -22,7 +22,8 @@ SELECT no_store('SELECT * FROM ' || f) FROM unnest(ARRAY[
     $$metrics_report_batch('[{"trial_id": 1, "metric_group": "cpu", "metrics": {}}]')$$, $$metrics_recompute_summary(1)$$, $$metrics_populate(1, 1)$$,
     $$metrics_grant(current_user, 'reader')$$, $$metrics_rows(1)$$, $$metrics_timeseries(1, 'training', 'a')$$,
     $$metrics_trials_snapshot(1, 'training', 'a', 1)$$, $$metrics_names(1)$$, $$metrics_best_trial(1)$$,
-    $$metrics_profiling_rows(1, 'cpu')$$, $$metrics_profiling_series(1)$$]) f;
+    $$metrics_profiling_rows(1, 'cpu')$$, $$metrics_profiling_series(1)$$, $$metrics_route_group('a')$$, $$metrics_unroute_group('a')$$]) f;
+SELECT is_empty('SELECT * FROM metrics_pending_keys', 'without a store nothing waits');
 SELECT is(metrics_upgrade_store(), NULL, 'without a store there is nothing to upgrade');
 
 SELECT is(metrics_create_store()::text, 'metrics.metrics', 'a store');

@@ -2,7 +2,7 @@
 -- test/t/001_clients.pl.
 BEGIN;
 \ir include/store.sql
-SELECT plan(43);
+SELECT plan(53);
 
 CREATE ROLE metrics_test_reader;
 CREATE ROLE metrics_test_writer;
@@ -29,20 +29,11 @@ SELECT is((SELECT count(*)::int FROM pg_class c WHERE relnamespace = 'metrics'::
 SELECT is((SELECT count(*)::int FROM pg_class c, pg_namespace n WHERE c.relnamespace = n.oid AND n.nspname = 'metrics' AND c.relkind IN ('r', 'p')
            AND has_table_privilege('metrics_test_nobody', c.oid, 'SELECT')), 0, 'nobody else reads');
 
-CREATE FUNCTION helper.as_role(role name, statement text) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    got text := 'ok';
-BEGIN
-    EXECUTE format('SET LOCAL ROLE %I', role);
-    BEGIN
-        EXECUTE statement;
-    EXCEPTION WHEN OTHERS THEN
-        got := SQLSTATE;
-    END;
-    RESET ROLE;
-    RETURN got;
-END $$;
+SELECT is((SELECT count(*)::int FROM unnest(ARRAY['performance_alert_summary', 'performance_alert']) t, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) p
+           WHERE has_table_privilege('metrics_test_writer', 'metrics.' || t, p)), 6, 'a writer makes alerts');
+
+SELECT metrics_add_repository('autoland') \gset
+SELECT metrics_add_push('autoland', 'r', '2026-01-01 00:00+00') AS push \gset
 CREATE TEMP TABLE call (n serial, writes boolean, call text);
 INSERT INTO call (writes, call) VALUES
     (true, $$metrics_register_trial(7, 0, 1, 'loss')$$), (true, $$metrics_register_trial(7, 1)$$),
@@ -50,6 +41,10 @@ INSERT INTO call (writes, call) VALUES
     (true, $$metrics_report(1, 'validation', '{"loss": 2}', 2)$$), (true, $$metrics_report(1, 'inference', '{"loss": 2}', 2)$$),
     (true, $$metrics_report(1, 'cpu', '{"loss": 2}')$$), (true, $$metrics_recompute_summary(1)$$),
     (true, $$metrics_report_batch('[{"trial_id": 1, "metric_group": "training", "metrics": {"loss": 3}, "steps_completed": 3}]')$$),
+    (true, $$metrics_add_push('autoland', 's', '2026-01-01 00:00+00')$$),
+    (true, $$metrics_report_perf('autoland', (SELECT min(id) FROM metrics.performance_push), 1, '{"framework": {"name": "talos"}, "suites": [{"name": "s", "value": 1, "subtests": []}]}')$$),
+    (false, $$metrics_perf_data('autoland', '{1}')$$), (false, $$metrics_perf_data('autoland', job_ids => '{1}')$$),
+    (false, $$metrics_perf_signatures('autoland')$$), (false, $$metrics_perf_compare('autoland', '{1}', '{1}')$$), (false, $$metrics_perf_changes('autoland', 1)$$),
     (false, $$metrics_rows(1)$$), (false, $$metrics_timeseries(1, 'training', 'loss')$$), (false, $$metrics_trials_snapshot(1, 'training', 'loss', 1)$$),
     (false, $$metrics_names(1)$$), (false, $$metrics_best_trial(1)$$), (false, $$metrics_profiling_rows(1, 'cpu')$$), (false, $$metrics_profiling_series(1)$$);
 SELECT is(helper.as_role('metrics_test_nobody', 'SELECT * FROM ' || call), '42501', 'nobody: ' || call) FROM call ORDER BY n;
@@ -68,6 +63,7 @@ SELECT is(helper.as_role('metrics_test_reader', 'SELECT * FROM metrics.raw_steps
 SELECT is(helper.as_role(r, $$SELECT metrics_grant('metrics_test_nobody', 'reader')$$), '42501', r || ' grants nothing')
 FROM unnest(ARRAY['metrics_test_reader', 'metrics_test_writer', 'metrics_test_nobody']) r;
 SELECT isnt(helper.as_role('metrics_test_writer', $$SELECT metrics_create_store('another')$$), 'ok', 'a writer makes no store');
+SELECT is(helper.as_role('metrics_test_writer', 'SELECT ' || call), '42501', 'nor ' || call) FROM unnest(ARRAY[$$metrics_add_repository('other')$$, $$metrics_add_framework('other')$$]) call;
 
 SELECT * FROM finish();
 ROLLBACK;

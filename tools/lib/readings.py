@@ -4,7 +4,7 @@
 Usage: readings.py TRIAL_ID SECONDS
 
 Each second gives one transaction with a metrics_report() for each of the profiling groups
-cpu, memory, disk and network.  Rates are per second, sizes in bytes.
+cpu, memory, disk and network, and for core_0, core_1 and so on.  Rates are per second, sizes in bytes.
 """
 
 import json
@@ -13,6 +13,7 @@ import sys
 import time
 from datetime import datetime
 
+SHOWN_CORES = 4
 SECTOR = 512  # bytes; the unit of /proc/diskstats, whatever the disk's own is
 
 
@@ -25,10 +26,14 @@ def lines(path):
         return []
 
 
-def read_cpu():
-    """Clock ticks since boot: all, and those with nothing to do."""
-    ticks = [int(word) for word in lines("/proc/stat")[0][1:9]]
-    return {"all": sum(ticks), "idle": ticks[3] + ticks[4]}
+def read_processors():
+    """Clock ticks since boot, all and those with nothing to do: of "cpu", and of each "cpu<n>"."""
+    processors = {}
+    for name, *words in lines("/proc/stat"):
+        if name.startswith("cpu"):
+            ticks = [int(word) for word in words[:8]]
+            processors[name] = {"all": sum(ticks), "idle": ticks[3] + ticks[4]}
+    return processors
 
 
 def read_disks():
@@ -59,7 +64,7 @@ def read_network():
 
 
 def read_counters():
-    return {"cpu": read_cpu(), "disks": read_disks(), "network": read_network(), "time": time.monotonic()}
+    return {"processors": read_processors(), "disks": read_disks(), "network": read_network(), "time": time.monotonic()}
 
 
 def metrics_between(before, after):
@@ -70,11 +75,15 @@ def metrics_between(before, after):
         return (read(after) - read(before)) / seconds
 
     memory = {words[0]: int(words[1]) * 1024 for words in lines("/proc/meminfo")}
-    ticks = after["cpu"]["all"] - before["cpu"]["all"]
-    idle = after["cpu"]["idle"] - before["cpu"]["idle"]
+
+    def utilisation(processor):
+        then, now = before["processors"][processor], after["processors"][processor]
+        ticks = now["all"] - then["all"]
+        return 100 * (1 - (now["idle"] - then["idle"]) / ticks) if ticks else 0.0
+
     groups = {
         "cpu": {
-            "cpu_util_simple": 100 * (1 - idle / ticks) if ticks else 0.0,
+            "cpu_util_simple": utilisation("cpu"),
             "cpu_load_1m": float(lines("/proc/loadavg")[0][0]),
         },
         "memory": {"memory_free": memory["MemAvailable"], "memory_dirty": memory["Dirty"]},
@@ -83,6 +92,9 @@ def metrics_between(before, after):
             "net_throughput_sent": rate(lambda counters: counters["network"]["sent"]),
         },
     }
+    for number in range(SHOWN_CORES):
+        if f"cpu{number}" in before["processors"] and f"cpu{number}" in after["processors"]:
+            groups[f"core_{number}"] = {"core_util": utilisation(f"cpu{number}")}
     disks = before["disks"].keys() & after["disks"].keys()
     if disks:
 

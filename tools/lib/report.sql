@@ -20,7 +20,7 @@ FROM (
          metrics_timeseries(:trial, n.group_name, n.name, 10000) AS t
     WHERE n.group_name IN ('training', 'validation') AND n.type = 'number') AS series
 LEFT JOIN (VALUES
-    ('cpu_util_simple', '%', 1), ('cpu_load_1m', 'tasks', 1),
+    ('cpu_util_simple', '%', 1), ('core_util', '%', 1), ('cpu_load_1m', 'tasks', 1),
     ('memory_free', 'GB', 1e9), ('memory_dirty', 'MB', 1e6),
     ('disk_iops', '1/s', 1), ('disk_util', '%', 1),
     ('disk_throughput_read', 'MB/s', 1e6), ('disk_throughput_write', 'MB/s', 1e6),
@@ -59,17 +59,16 @@ FROM (
     FROM reading
     WINDOW metric AS (PARTITION BY group_name, name)) AS scaled
 GROUP BY group_name, name, unit
-ORDER BY array_position('{cpu,memory,disk,network,training,validation}', group_name), name;
+ORDER BY array_position('{cpu,memory,disk,network,training,validation}', group_name), group_name, name;
 
-\echo 'Partitions of metrics'
-SELECT regexp_replace(pg_get_expr(relpartbound, oid), '^FOR VALUES IN \(''(.*)''\)$', '\1') AS key,
-       relname AS table,
-       (SELECT count(*) FROM metrics AS m WHERE m.tableoid = c.oid) AS rows,
-       pg_size_pretty(pg_total_relation_size(oid)) AS size,
-       (SELECT string_agg(DISTINCT metric_group, ', ') FROM metrics AS m WHERE m.tableoid = c.oid) AS groups
-FROM pg_partition_tree('metrics')
-JOIN pg_class AS c ON oid = relid
-WHERE isleaf
+\echo 'Partitions of metrics; those of core_0 and so on appeared by themselves'
+SELECT partition_key AS key, relname AS table, rows, pg_size_pretty(size) AS size, groups,
+       created_by AS "made by", to_char(created, 'HH24:MI:SS.MS') AS at
+FROM metrics_partitions
+JOIN pg_class ON pg_class.oid = partition
+LEFT JOIN (SELECT tableoid, count(*) AS rows, string_agg(DISTINCT metric_group, ', ') AS groups
+           FROM metrics GROUP BY tableoid) AS m ON m.tableoid = partition
+WHERE parent = 'metrics'::regclass
 ORDER BY key;
 
 \echo 'Summary of the trial, kept with every report'

@@ -19,7 +19,10 @@ CREATE FUNCTION helper.state() RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_object(
         'metrics', (SELECT jsonb_agg(to_jsonb(m) ORDER BY m.id) FROM metrics.metrics m),
-        'trials', (SELECT jsonb_agg(to_jsonb(t) ORDER BY t.id) FROM metrics.trials t))
+        'trials', (SELECT jsonb_agg(to_jsonb(t) ORDER BY t.id) FROM metrics.trials t),
+        'runs', (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.run_id) FROM metrics.pipeline_runs r),
+        'stages', (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.run_id, s.stage_name) FROM metrics.pipeline_stages s),
+        'operators', (SELECT jsonb_agg(to_jsonb(o) ORDER BY o.ordinal) FROM metrics.pipeline_operators o))
 $$;
 
 -- A test: the statement fails with this SQLSTATE, a message that begins so
@@ -252,4 +255,20 @@ BEGIN
 EXCEPTION
     WHEN SQLSTATE 'ZZZZZ' THEN RETURN 'ok';
     WHEN OTHERS THEN RETURN SQLSTATE;
+END $$;
+
+-- What comes of a statement that a role runs: ok, or a SQLSTATE.
+CREATE FUNCTION helper.as_role(role name, statement text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    got text := 'ok';
+BEGIN
+    EXECUTE format('SET LOCAL ROLE %I', role);
+    BEGIN
+        EXECUTE statement;
+    EXCEPTION WHEN OTHERS THEN
+        got := SQLSTATE;
+    END;
+    RESET ROLE;
+    RETURN got;
 END $$;

@@ -1,0 +1,6 @@
+SELECT id FROM metrics.upstream_signature WHERE repository_id = 1 AND framework_id = 1 AND application = '' AND signature_hash = lpad((:n::integer)::text, 40, '0') FOR UPDATE \gset
+UPDATE metrics.upstream_signature SET platform_id = platform_id, option_collection_id = 1, suite = 'suite', extra_options = '', tags = '', lower_is_better = true, has_subtests = false, measurement_unit = 'ms', last_updated = greatest(last_updated, (SELECT push_time FROM metrics.performance_push WHERE id = :push)) WHERE id = :id;
+SELECT id FROM metrics.upstream_datum WHERE repository_id = 1 AND job_id = :job AND push_id = :push AND signature_id = :id AND push_timestamp = (SELECT push_time FROM metrics.performance_push WHERE id = :push);
+INSERT INTO metrics.upstream_datum (repository_id, job_id, push_id, signature_id, push_timestamp, value, application_version) SELECT 1, :job::bigint, :push::integer, :id::integer, push_time, :n::float8, '' FROM metrics.performance_push WHERE id = :push RETURNING id AS datum \gset
+INSERT INTO metrics.upstream_replicate (performance_datum_id, value) SELECT :datum::bigint, generate_series(1, 25);
+UPDATE metrics.upstream_signature SET last_updated = greatest(last_updated, (SELECT push_time FROM metrics.performance_push WHERE id = :push)) WHERE id = :id;
