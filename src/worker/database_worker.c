@@ -11,10 +11,10 @@
 
 #include "access/xact.h"
 #include "catalog/pg_database.h"
+#include "executor/spi.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -46,6 +46,12 @@ typedef enum Work
 	WORK_LATER,
 	WORK_DUE,
 } Work;
+
+typedef struct Situation
+{
+	Work		work;
+	int64		done;			/* if work is due: how much was done so far */
+} Situation;
 
 /* The lock of the worker of this database. */
 static void
@@ -136,13 +142,10 @@ override_settings(void)
 					PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-/* Wait, but not for longer than it takes to be told something. */
+/* To be called outside a transaction, since settings may change. */
 static void
-nap(long timeout)
+obey_signals(void)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 timeout, PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
 	{
@@ -150,6 +153,16 @@ nap(long timeout)
 		ProcessConfigFile(PGC_SIGHUP);
 		override_settings();
 	}
+}
+
+/* Wait, but not for longer than it takes to be told something. */
+static void
+nap(long timeout)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 timeout, PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	obey_signals();
 }
 
 static void
@@ -186,59 +199,80 @@ begin_transaction(MetricsStore *store)
 	return access;
 }
 
+static const StoreQuery done_query = {
+	"SELECT pg_catalog.sum(partitions_created OPERATOR(pg_catalog.+) rows_moved)::pg_catalog.int8"
+	" FROM @store@.metrics_managed_table",
+	.reader = true
+};
+
+/* How much was done for all tables so far. */
+static int64
+done_so_far(const MetricsStore *store)
+{
+	bool		isnull;
+	Datum		sum;
+
+	SPI_connect();
+	managed_execute(store, &done_query, NULL, NULL);
+	sum = store_column(1, &isnull);
+	SPI_finish();
+	return isnull ? 0 : DatumGetInt64(sum);
+}
+
 /* Look what there is to do; what cannot be looked at may be something. */
-static Work
+static Situation
 look(void)
 {
+	Situation	situation = {0};
 	MetricsStore store;
-	Work		work;
 
 	switch (begin_transaction(&store))
 	{
 		case STORE_ABSENT:
-			return WORK_NONE;
+			situation.work = WORK_NONE;
+			break;
 		case STORE_BUSY:
-			return WORK_DUE;
+			situation.work = WORK_DUE;
+			break;
 		case STORE_OPEN:
+			situation.work = maintenance_is_due(&store) ? WORK_DUE : WORK_LATER;
+			if (situation.work == WORK_DUE)
+				situation.done = done_so_far(&store);
+			end_transaction();
 			break;
 	}
-	work = maintenance_is_due(&store) ? WORK_DUE : WORK_LATER;
-	end_transaction();
-	return work;
+	return situation;
 }
 
-/* One round of maintenance; did it do anything? */
-static bool
+/*
+ * One round of maintenance.  An index is built by another worker: it fails
+ * alone, and waits for others without a lock_timeout as short as ours.
+ */
+static void
 run_round(void)
 {
 	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "metrics_ext round",
 												  ALLOCSET_DEFAULT_SIZES);
 	MaintenanceRound *round = maintenance_begin(context, false);
 	MetricsStore store;
-	int			steps = 0;
+	WantedIndex index;
 	bool		more = true;
 
-	pgstat_report_activity(STATE_RUNNING, "maintaining partitions");
 	while (more && !should_leave() && begin_transaction(&store) == STORE_OPEN)
 	{
-		WantedIndex wanted;
-
 		more = maintenance_step(round, &store);
 		end_transaction();
-		steps += more;
-
-		if (maintenance_wants_index(round, &wanted))
-			(void) maintenance_request_index(&wanted);
-		nap(0);
+		if (maintenance_wants_index(round, &index))
+			(void) maintenance_request_index(&index);
+		obey_signals();
 	}
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 	MemoryContextDelete(context);
-	return steps > 0;
 }
 
-/* Wait for work until it is time to leave; is there some? */
-static bool
+/* Wait for work until it is time to leave, and look once at least. */
+static Situation
 await_work(void)
 {
 	TimestampTz start = GetCurrentTimestamp();
@@ -246,13 +280,12 @@ await_work(void)
 	for (;;)
 	{
 		TimestampTz before = GetCurrentTimestamp();
-		Work		work = look();
+		Situation	situation = look();
 		TimestampTz now = GetCurrentTimestamp();
 
-		if (work != WORK_LATER)
-			return work == WORK_DUE;
-		if (!requested || TimestampDifferenceExceeds(start, now, LINGER_TIME) || should_leave())
-			return false;
+		if (situation.work != WORK_LATER || !requested || should_leave() ||
+			TimestampDifferenceExceeds(start, now, LINGER_TIME))
+			return situation;
 
 		/* Looking must not take more than a tenth of the time. */
 		nap(Max(POLL_TIME, 10 * TimestampDifferenceMilliseconds(before, now)));
@@ -261,18 +294,21 @@ await_work(void)
 
 /* Do what there is to do, as long as new work comes before it is time to leave. */
 static void
-serve(Work work)
+serve(Situation situation)
 {
-	while (work != WORK_NONE)
+	while (situation.work != WORK_NONE && !should_leave())
 	{
-		bool		progress = run_round();
+		Situation	next;
 
-		/* What is due but cannot be done, for locks held, wants time. */
-		if (work == WORK_DUE && !progress)
-			nap(LINGER_TIME);
-		if (should_leave() || !await_work())
+		run_round();
+		next = await_work();
+		if (next.work != WORK_DUE)
 			return;
-		work = WORK_DUE;
+
+		/* What is due but cannot be done, as when the store is locked, wants time. */
+		if (situation.work == WORK_DUE && next.done == situation.done)
+			nap(LINGER_TIME);
+		situation = next;
 	}
 }
 
@@ -341,7 +377,7 @@ metrics_database_worker_main(Datum arg)
 	{
 		serve(look());
 		leave_place(database);
-	} while (look() == WORK_DUE && !hand_over() && take_place(database));
+	} while (look().work == WORK_DUE && !hand_over() && take_place(database));
 
 	proc_exit(0);
 }

@@ -10,6 +10,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "maintenance/maintenance.h"
 #include "store/store.h"
 #include "worker/worker.h"
 
@@ -26,19 +27,13 @@ static const StoreQuery pending_query = {
 static Datum
 count_pending(const MetricsStore *store)
 {
-	Oid			save_userid;
-	int			save_sec_context;
 	bool		isnull;
 	Datum		count;
 
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(store_owner(store), save_sec_context |
-						   SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 	SPI_connect();
-	store_execute(store, &pending_query, NULL, NULL, NULL);
+	managed_execute(store, &pending_query, NULL, NULL);
 	count = store_column(1, &isnull);
 	SPI_finish();
-	SetUserIdAndSecContext(save_userid, save_sec_context);
 	return count;
 }
 
