@@ -60,10 +60,11 @@ COMMENT ON FUNCTION @extschema@.metrics_add_framework(text, boolean) IS
 'registers a framework whose measurements are taken, or says whether they still are, and returns its id; for the owner of the store';
 
 CREATE FUNCTION @extschema@.metrics_add_repository(
-    name text, alerts_enabled boolean DEFAULT true, is_try boolean DEFAULT false) RETURNS regclass
+    name text, alerts_enabled boolean DEFAULT true, is_try boolean DEFAULT false, keep interval DEFAULT NULL)
+RETURNS regclass
 AS 'MODULE_PATHNAME', 'metrics_add_repository'
 LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION @extschema@.metrics_add_repository(text, boolean, boolean) IS
+COMMENT ON FUNCTION @extschema@.metrics_add_repository(text, boolean, boolean, interval) IS
 'registers a repository, or changes what is said of it, and returns its partition of performance_datum; for the owner of the store';
 
 CREATE FUNCTION @extschema@.metrics_add_push(
@@ -171,5 +172,14 @@ AS 'MODULE_PATHNAME', 'metrics_generate_alerts'
 LANGUAGE C;
 COMMENT ON PROCEDURE @extschema@.metrics_generate_alerts(text, text, interval) IS
 'calls metrics_perf_alert() for each series of a repository that was measured within max_age, and commits after each unless it is called within a transaction';
+
+--
+-- Performance data: retention
+--
+CREATE PROCEDURE @extschema@.metrics_expire_perf(repository text DEFAULT NULL, max_runs integer DEFAULT 1000)
+AS 'MODULE_PATHNAME', 'metrics_expire_perf'
+LANGUAGE C;
+COMMENT ON PROCEDURE @extschema@.metrics_expire_perf(text, integer) IS
+'removes the runs of a repository, or of all, whose last measurement is as old as the repository keeps them, with their measurements, max_runs at a time; commits after each step unless it is called within a transaction. For the owner of the store';
 
 SELECT @extschema@.metrics_upgrade_store();

@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "lib/qunique.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
@@ -143,6 +144,17 @@ compare_strings(const void *a, const void *b)
 	return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
+/* Sort strings by their bytes, and leave each once; returns whether it was so before. */
+bool
+perf_strings_sort(PerfStrings *strings)
+{
+	int			given = strings->count;
+
+	qsort(strings->items, given, sizeof(char *), compare_strings);
+	strings->count = qunique(strings->items, given, sizeof(char *), compare_strings);
+	return strings->count == given;
+}
+
 /* Order by the strings one after the other. */
 int
 perf_strings_compare(const PerfStrings *a, const PerfStrings *b)
@@ -193,26 +205,21 @@ read_number(const Field *field, const JsonbValue *value, double *result)
 static JsonbValue *
 read_array(const JsonbValue *value, int *count)
 {
-	JsonbContainer *array;
+	JsonbContainer *array = value->type == jbvBinary ? value->val.binary.data : NULL;
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	element;
 	JsonbValue *elements;
 
-	if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data) ||
-		JsonContainerIsScalar(value->val.binary.data))
+	if (array == NULL || !JsonContainerIsArray(array) || JsonContainerIsScalar(array))
 		return NULL;
-	array = value->val.binary.data;
-	*count = JsonContainerSize(array);
-	elements = palloc_array(JsonbValue, *count + 1);
+	elements = palloc_array(JsonbValue, JsonContainerSize(array) + 1);
+	*count = 0;
+	it = JsonbIteratorInit(array);
+	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
 	{
-		JsonbIterator *it = JsonbIteratorInit(array);
-		JsonbValue	element;
-		int			n = 0;
-
-		for (JsonbIteratorToken token = JsonbIteratorNext(&it, &element, true);
-			 token != WJB_DONE; token = JsonbIteratorNext(&it, &element, true))
-		{
-			if (token == WJB_ELEM)
-				elements[n++] = element;
-		}
+		if (token == WJB_ELEM)
+			elements[(*count)++] = element;
 	}
 	return elements;
 }
@@ -230,13 +237,7 @@ read_strings(const Field *field, const JsonbValue *value, PerfStrings *result)
 		if (!read_string(field, &elements[i], &result->items[i]))
 			return false;
 	}
-	qsort(result->items, result->count, sizeof(char *), compare_strings);
-	for (int i = 1; i < result->count; i++)
-	{
-		if (strcmp(result->items[i - 1], result->items[i]) == 0)
-			return false;
-	}
-	return true;
+	return perf_strings_sort(result);
 }
 
 static void

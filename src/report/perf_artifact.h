@@ -77,6 +77,7 @@ typedef struct PerfArtifact
 
 extern void perf_artifact_read(PerfArtifact *artifact, Jsonb *document);
 extern int	perf_artifact_measurements(const PerfArtifact *artifact);
+extern bool perf_strings_sort(PerfStrings *strings);
 extern int	perf_strings_compare(const PerfStrings *a, const PerfStrings *b);
 
 #endif							/* METRICS_PERF_ARTIFACT_H */

@@ -133,17 +133,19 @@ add_datum_partition(const MetricsStore *store, const char *repository)
 }
 
 static const StoreQuery add_repository_query = {
-	"INSERT INTO @store@.performance_repository (name, alerts_enabled, is_try) VALUES ($1, $2, $3)"
-	" ON CONFLICT (name) DO UPDATE SET alerts_enabled = EXCLUDED.alerts_enabled, is_try = EXCLUDED.is_try",
-	.nargs = 3, .argtypes = {TEXTOID, BOOLOID, BOOLOID}
+	"INSERT INTO @store@.performance_repository (name, alerts_enabled, is_try, keep) VALUES ($1, $2, $3, $4)"
+	" ON CONFLICT (name) DO UPDATE SET alerts_enabled = EXCLUDED.alerts_enabled, is_try = EXCLUDED.is_try,"
+	" keep = EXCLUDED.keep",
+	.nargs = 4, .argtypes = {TEXTOID, BOOLOID, BOOLOID, INTERVALOID}
 };
 
-/* metrics_add_repository(name, alerts_enabled, is_try) → regclass */
+/* metrics_add_repository(name, alerts_enabled, is_try, keep) → regclass */
 Datum
 metrics_add_repository(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"name", "alerts_enabled", "is_try"};
-	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2)};
+	static const char *const names[] = {"name", "alerts_enabled", "is_try", NULL};
+	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2), PG_GETARG_DATUM(3)};
+	char		nulls[] = {' ', ' ', ' ', PG_ARGISNULL(3) ? 'n' : ' '};
 	MetricsStore store;
 	Oid			partition;
 
@@ -154,7 +156,7 @@ metrics_add_repository(PG_FUNCTION_ARGS)
 	store_check_owner(&store);
 	SPI_connect();
 	/* The row first: another who adds the same repository waits here. */
-	store_execute(&store, &add_repository_query, NULL, values, NULL);
+	store_execute(&store, &add_repository_query, NULL, values, nulls);
 	partition = add_datum_partition(&store, TextDatumGetCString(values[0]));
 	SPI_finish();
 	PG_RETURN_OID(partition);

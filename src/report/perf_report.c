@@ -24,8 +24,11 @@
 #include "report/perf.h"
 #include "report/perf_artifact.h"
 #include "report/perf_hash.h"
+#include "report/report.h"
 
 PG_FUNCTION_INFO_V1(metrics_report_perf);
+
+#define MAX_PLATFORM_BYTES 255
 
 /* A report on its way into the store. */
 typedef struct PerfReport
@@ -436,12 +439,6 @@ static const StoreQuery create_options_query = {
 	.nargs = 2, .argtypes = {TEXTOID, TEXTARRAYOID}
 };
 
-static int
-compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 /* Look up, or register, the platform and the set of build options. */
 static void
 find_platform(PerfReport *report, Datum platform, ArrayType *options)
@@ -453,7 +450,13 @@ find_platform(PerfReport *report, Datum platform, ArrayType *options)
 	StringInfoData joined;
 
 	report->platform = TextDatumGetCString(platform);
-	report->platform_id = DatumGetInt32(perf_get_id(report->store, &find_platform_query, &create_platform_query, values, NULL));
+	if (strlen(report->platform) > MAX_PLATFORM_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("platform must have at most %d bytes, got %zu", MAX_PLATFORM_BYTES, strlen(report->platform)),
+				 errhint("It names a kind of machine.")));
+	report->platform_id = DatumGetInt32(perf_get_id(report->store, &find_platform_query,
+													&create_platform_query, values, NULL));
 
 	deconstruct_array(options, TEXTOID, -1, false, TYPALIGN_INT, &items, &nulls, &names.count);
 	names.items = palloc_array(char *, names.count + 1);
@@ -463,14 +466,15 @@ find_platform(PerfReport *report, Datum platform, ArrayType *options)
 			null_argument("an element of options");
 		names.items[i] = TextDatumGetCString(items[i]);
 	}
-	qsort(names.items, names.count, sizeof(char *), compare_names);
+	(void) perf_strings_sort(&names);
 	initStringInfo(&joined);
 	for (int i = 0; i < names.count; i++)
 		appendStringInfoString(&joined, names.items[i]);
 	report->option_collection_hash = perf_text_hash(joined.data);
 	values[0] = CStringGetTextDatum(report->option_collection_hash);
 	values[1] = text_array(&names);
-	report->option_collection_id = DatumGetInt32(perf_get_id(report->store, &find_options_query, &create_options_query, values, NULL));
+	report->option_collection_id = DatumGetInt32(perf_get_id(report->store, &find_options_query,
+															 &create_options_query, values, NULL));
 }
 
 #define RUN_TYPES \
@@ -522,7 +526,8 @@ lock_run(PerfReport *report, int64 job, int32 tier, const NullableDatum *machine
 		nulls[6 + i] = texts[i] ? ' ' : 'n';
 		values[6 + i] = texts[i] ? CStringGetTextDatum(texts[i]) : (Datum) 0;
 	}
-	report->run_id = DatumGetInt64(perf_get_id(report->store, &find_run_query, &create_run_query, values, nulls));
+	report->run_id = DatumGetInt64(perf_get_id(report->store, &find_run_query, &create_run_query,
+											   values, nulls));
 	values[3] = Int64GetDatum(report->run_id);
 	nulls[3] = ' ';
 	store_execute(report->store, &update_run_query, NULL, &values[3], &nulls[3]);
@@ -553,6 +558,7 @@ metrics_report_perf(PG_FUNCTION_ARGS)
 
 	perf_open(fcinfo, RowExclusiveLock, &store);
 	SPI_connect();
+	report_check_size(VARSIZE(PG_GETARG_JSONB_P(3)));
 	perf_artifact_read(&report.artifact, PG_GETARG_JSONB_P(3));
 	measurements = perf_artifact_measurements(&report.artifact);
 	report.repository = PG_GETARG_DATUM(0);

@@ -58,6 +58,18 @@ check_epoch(Jsonb *metrics, const char *key)
 			 errhint("Report \"%s\" as a finite number, or leave it out.", key)));
 }
 
+/* Refuse a document, or documents, of more bytes than one report may carry. */
+void
+report_check_size(Size size)
+{
+	if (size > (Size) metrics_max_document_size * 1024)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("metrics document of %zu bytes is too large", size),
+				 errhint("The limit is metrics_ext.max_document_size, %d kB: report less at a time, or raise it.",
+						 metrics_max_document_size)));
+}
+
 /* Refuse what no group may carry. */
 static void
 check_report(const MetricsStore *store, const Report *report)
@@ -81,12 +93,7 @@ check_report(const MetricsStore *store, const Report *report)
 				 errmsg("metric group cannot contain '.'"),
 				 errdetail("The group is \"%s\".", report->group),
 				 errhint("A dot separates the group from the name of a metric; use '_'.")));
-	if (size > (Size) metrics_max_document_size * 1024)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("metrics document of %zu bytes is too large", size),
-				 errhint("The limit is metrics_ext.max_document_size, %d kB: report less at a time, or raise it.",
-						 metrics_max_document_size)));
+	report_check_size(size);
 	if (!JB_ROOT_IS_OBJECT(report->metrics))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -24,6 +24,7 @@ typedef struct Report
 	Jsonb	   *batch_metrics;	/* or NULL */
 } Report;
 
+extern void report_check_size(Size size);
 extern int64 report_write(const MetricsStore *store, const Report *report, TrialSet *set);
 
 #endif							/* METRICS_REPORT_H */

@@ -68,8 +68,10 @@ const LayoutStep layout_steps_1_5[] = {
 		"CREATE TABLE performance_repository ("
 		" name text NOT NULL CONSTRAINT performance_repository_pkey PRIMARY KEY,"
 		" alerts_enabled boolean NOT NULL DEFAULT true,"
-		" is_try boolean NOT NULL DEFAULT false)",
+		" is_try boolean NOT NULL DEFAULT false,"
+		" keep interval)",
 		"COMMENT ON TABLE performance_repository IS 'repositories whose pushes are measured; each is a partition of performance_datum'",
+		"COMMENT ON COLUMN performance_repository.keep IS 'how long metrics_expire_perf() leaves measurements; NULL: for ever'",
 		"COMMENT ON COLUMN performance_repository.is_try IS 'its pushes do not follow upon each other, so that its series have no changes'",
 
 		"CREATE TABLE performance_push ("

@@ -1,7 +1,7 @@
 -- Performance data: what goes in, T1 to T14. Concurrency (T5) is in test/t/302_perf.pl.
 BEGIN;
 \ir include/store.sql
-SELECT plan(144);
+SELECT plan(148);
 
 -- Everything an artifact may change, to compare before and after.
 CREATE FUNCTION helper.perf_state() RETURNS jsonb LANGUAGE sql STABLE AS $$
@@ -209,6 +209,13 @@ SELECT created FROM metrics_report_perf('autoland', :push1, 21, helper.artifact(
 SELECT is((SELECT existing FROM metrics_report_perf('autoland', :push1, 21, helper.artifact('{"name": "order"}'), 'linux64', '{debug,opt}')), 1, 'the order of build options does not matter');
 SELECT results_eq($$SELECT options, option_collection_hash FROM metrics_perf_signatures('autoland') WHERE suite = 'order'$$,
     $$VALUES ('{debug,opt}'::text[], '372be51af813745c34970a5973d5cfeddf3eac15')$$, 'and their hash is that of their sorted names');
+
+SELECT is((SELECT existing FROM metrics_report_perf('autoland', :push1, 21, helper.artifact('{"name": "order"}'), 'linux64', '{debug,opt,debug}')), 1, 'nor does saying one twice');
+SELECT throws_ok(format($$SELECT metrics_report_perf('autoland', %s, 23, helper.artifact(), repeat('p', 256))$$, :push1), '22023', NULL, 'a platform of 256 bytes');
+SET LOCAL metrics_ext.max_document_size = '1kB';
+SELECT throws_ok(format($$SELECT metrics_report_perf('autoland', %s, 23, helper.artifact(jsonb_build_object('unknown', repeat('x', 1000))))$$, :push1), '54000', NULL, 'an artifact that is too large');
+SELECT is(helper.report(24, helper.artifact(jsonb_build_object('unknown', repeat('x', 500)))), '1 0 0', 'one that is not, with a key that means nothing');
+RESET metrics_ext.max_document_size;
 
 -- A trigger of the user's that keeps rows away is an error, not an endless loop.
 CREATE FUNCTION helper.suppress() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';

@@ -49,7 +49,7 @@ INSERT INTO call VALUES
     ('metrics_unroute_group', ARRAY['node_%'], '{}'),
     ('metrics_pending_keys', '{}', '{}'),
     ('metrics_add_framework', ARRAY['vcs', 'true'], '{}'),
-    ('metrics_add_repository', ARRAY['autoland', 'true', 'false'], '{}'),
+    ('metrics_add_repository', ARRAY['autoland', 'true', 'false', '1 year'], '{keep}'),
     ('metrics_add_push', ARRAY['autoland', 'r', '2024-01-01 00:00+00', 'me'], '{author}'),
     ('metrics_report_perf', ARRAY['autoland', '1', '1', '{"framework": {"name": "talos"}, "suites": []}', 'p', '{}', 'm', '2024-01-01 00:00+00', '1'], '{machine,submit_time}'),
     ('metrics_perf_data', ARRAY['autoland', '{1}', '{1}', '{1}', NULL, NULL, '1 day', 'true', 'true'], '{signature_ids,push_ids,job_ids,since,until,age}'),
@@ -90,7 +90,7 @@ SELECT lives_ok(statement, statement) FROM statement WHERE number = 0 OR may_be_
 SELECT helper.refuses(statement, '22004', argument || ' must not be NULL', format('NULL: %s of %s()', argument, function))
 FROM statement WHERE NOT may_be_null AND number > 0 ORDER BY function, number;
 SELECT helper.refuses('SELECT metrics_report(NULL, NULL, NULL, NULL, NULL)', '22004', '', 'all of them NULL');
-SELECT helper.refuses(call, '22004', '', 'NULL: ' || call) FROM unnest(ARRAY['CALL metrics_generate_alerts(NULL)', $$CALL metrics_generate_alerts('autoland', max_age => NULL)$$]) call;
+SELECT helper.refuses(call, '22004', '', 'NULL: ' || call) FROM unnest(ARRAY['CALL metrics_generate_alerts(NULL)', $$CALL metrics_generate_alerts('autoland', max_age => NULL)$$, 'CALL metrics_expire_perf(NULL, NULL)']) call;
 SELECT is_empty('SELECT * FROM metrics_profiling_values(NULL)', 'metrics_profiling_values() of NULL has no values');
 
 -- The same in a batch, where it is null or missing.

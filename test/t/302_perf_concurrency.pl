@@ -144,5 +144,19 @@ $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', 'restored', '-
 is($node->safe_psql('restored', $answers), $want, 'T36: from the dump');
 $node->safe_psql('restored', q{SET ROLE writer; SELECT report('try', 999)});
 is($node->safe_psql('restored', 'SELECT created FROM told WHERE job = 999'), '16', 'which takes reports');
+
+# Retention commits its steps: what stops it half-way costs the open one.
+my ($repository_runs, $stop_at) = split /\|/, $node->safe_psql('postgres', q{SELECT count(*), (array_agg(id ORDER BY id))[50] FROM metrics.performance_run WHERE repository = 'try'});
+$node->safe_psql('postgres', qq{
+	UPDATE metrics.performance_repository SET keep = '-100 years' WHERE name = 'try';
+	CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.id = $stop_at THEN RAISE ''stopped''; END IF; RETURN OLD; END';
+	CREATE TRIGGER stop BEFORE DELETE ON metrics.performance_run FOR EACH ROW EXECUTE FUNCTION stop()});
+my $kept = $node->safe_psql('postgres', q{SELECT count(*) FROM stored WHERE repository = 'autoland'});
+like(($node->psql('postgres', 'CALL metrics_expire_perf(max_runs => 7)'))[2], qr/ERROR:  stopped/, 'T35: stopped at the 50th run');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM metrics.performance_run WHERE repository = 'try'}), $repository_runs - 49, 'T35: seven steps of seven runs are done');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM metrics.performance_run r WHERE NOT EXISTS (SELECT FROM metrics.performance_datum WHERE run_id = r.id)}), '0', 'T35: and no run without its measurements');
+$node->safe_psql('postgres', 'DROP TRIGGER stop ON metrics.performance_run; CALL metrics_expire_perf(max_runs => 7)');
+is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE repository = 'try'), count(*) FILTER (WHERE repository = 'autoland') FROM stored}), "0|$kept", 'T35: called again it removes the rest, and nothing else');
+
 $node->stop;
 done_testing();
