@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "args.h"
+#include "report/member.h"
 #include "report/report.h"
 #include "report/value.h"
 
@@ -24,63 +25,6 @@ static void
 report_context(void *arg)
 {
 	errcontext("report %d of the batch", *(int *) arg);
-}
-
-static int32
-integer_value(const char *key, const JsonbValue *value)
-{
-	bool		failed = value->type != jbvNumeric;
-	int32		number = 0;
-
-	if (!failed)
-	{
-		Datum		rounded = DirectFunctionCall2(numeric_trunc, NumericGetDatum(value->val.numeric),
-												  Int32GetDatum(0));
-
-		if (!DatumGetBool(DirectFunctionCall2(numeric_eq, rounded,
-											  NumericGetDatum(value->val.numeric))))
-			failed = true;
-		else
-			number = numeric_int4_opt_error(value->val.numeric, &failed);
-		if (failed)
-			ereport(ERROR,
-					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					 errmsg("\"%s\" is out of range for type integer, got %s", key, metric_value_text(value)),
-					 errhint("Give a whole number between -2147483648 and 2147483647.")));
-	}
-	if (failed)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be a number, got %s", key, metric_value_text(value)),
-				 errhint("Give a whole number, without quotes.")));
-	return number;
-}
-
-static char *
-string_value(const char *key, const JsonbValue *value)
-{
-	if (value->type != jbvString)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be a string, got %s", key, metric_value_text(value)),
-				 errhint("Quote it.")));
-	return pnstrdup(value->val.string.val, value->val.string.len);
-}
-
-/* A time must say its zone: the reporter's is not ours. */
-static TimestampTz
-time_value(const char *key, const JsonbValue *value)
-{
-	char	   *text = string_value(key, value);
-
-	if (!metric_is_timestamp(text, strlen(text), true))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_DATETIME_FORMAT),
-				 errmsg("\"%s\" must be an ISO 8601 time with a zone, got \"%s\"", key, text),
-				 errhint("For example \"2024-02-29T13:04:49.388948-05:00\".")));
-	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(text),
-												   ObjectIdGetDatum(InvalidOid),
-												   Int32GetDatum(-1)));
 }
 
 /* Read a report from an object whose keys are the arguments of metrics_report(). */
@@ -116,26 +60,26 @@ read_report(const JsonbValue *element, Report *report)
 			seen[i] |= !isnull && strcmp(name, required[i]) == 0;
 
 		if (strcmp(name, "trial_id") == 0)
-			report->trial_id = isnull ? 0 : integer_value(name, &value);
+			report->trial_id = isnull ? 0 : member_int32(name, &value);
 		else if (strcmp(name, "metric_group") == 0)
-			report->group = isnull ? NULL : string_value(name, &value);
+			report->group = isnull ? NULL : member_string(name, &value);
 		else if (strcmp(name, "metrics") == 0)
 			report->metrics = JsonbValueToJsonb(&value);
 		else if (strcmp(name, "steps_completed") == 0)
 		{
 			report->has_steps = !isnull;
-			report->steps = isnull ? 0 : integer_value(name, &value);
+			report->steps = isnull ? 0 : member_int32(name, &value);
 		}
 		else if (strcmp(name, "trial_run_id") == 0)
 		{
 			if (isnull)
 				null_argument(name);
-			report->run_id = integer_value(name, &value);
+			report->run_id = member_int32(name, &value);
 		}
 		else if (strcmp(name, "report_time") == 0)
 		{
 			report->has_time = !isnull;
-			report->time = isnull ? 0 : time_value(name, &value);
+			report->time = isnull ? 0 : member_time(name, &value);
 		}
 		else if (strcmp(name, "batch_metrics") == 0)
 			report->batch_metrics = isnull ? NULL : JsonbValueToJsonb(&value);

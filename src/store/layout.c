@@ -44,6 +44,8 @@ static const LayoutVersion layouts[] = {
 	[LAYOUT_1_0] = {"1.0", no_locks, layout_steps_1_0},
 	[LAYOUT_1_1] = {"1.1", layout_locks_1_1, layout_steps_1_1},
 	[LAYOUT_1_2] = {"1.2", no_locks, no_steps},
+	[LAYOUT_1_3] = {"1.3", no_locks, no_steps},
+	[LAYOUT_1_4] = {"1.4", layout_locks_1_4, layout_steps_1_4},
 };
 
 /* The name of a layout; the version of the extension that brought it. */
@@ -131,6 +133,35 @@ run_layout(MetricsStore *store, StoreLayout target)
 	CommandCounterIncrement();
 }
 
+/* Change the store as its owner, and so that what is made there is no member of the extension. */
+static void
+as_owner(MetricsStore *store, Oid owner, StoreLayout target,
+		 void (*change) (MetricsStore *store, StoreLayout target))
+{
+	bool		save_creating_extension = creating_extension;
+	SavedIdentity saved;
+
+	act_as(owner, psprintf("%s, pg_temp", quote_identifier(store->schema)), &saved);
+	PG_TRY();
+	{
+		creating_extension = false;
+		change(store, target);
+	}
+	PG_FINALLY();
+	{
+		creating_extension = save_creating_extension;
+	}
+	PG_END_TRY();
+	act_as_before(&saved);
+}
+
+static void
+run_layouts(MetricsStore *store, StoreLayout target)
+{
+	for (StoreLayout layout = store->layout + 1; layout <= target; layout++)
+		run_layout(store, layout);
+}
+
 /*
  * Take a store to a layout as its owner, all or nothing.  A store of a layout
  * after the target stays as it is.  Sets the store's layout and relation.
@@ -138,35 +169,32 @@ run_layout(MetricsStore *store, StoreLayout target)
 void
 layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target)
 {
-	bool		save_creating_extension = creating_extension;
-	int			save_nestlevel;
-	Oid			save_userid;
-	int			save_sec_context;
+	as_owner(store, owner, target, run_layouts);
+}
 
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(owner, save_sec_context |
-						   SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	save_nestlevel = NewGUCNestLevel();
-	(void) set_config_option("search_path",
-							 psprintf("%s, pg_temp", quote_identifier(store->schema)),
-							 PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-
-	PG_TRY();
+static void
+rebuild(MetricsStore *store, StoreLayout target)
+{
+	SPI_connect();
+	for (StoreLayout layout = LAYOUT_1_0; layout <= target; layout++)
 	{
-		creating_extension = false;
-		for (StoreLayout layout = store->layout + 1; layout <= target; layout++)
-			run_layout(store, layout);
+		for (const LayoutStep *step = layouts[layout].steps; step->action; step++)
+		{
+			if (step->rebuilds)
+			{
+				check_blockers(store, step);
+				step->run(store);
+			}
+		}
 	}
-	PG_FINALLY();
-	{
-		creating_extension = save_creating_extension;
-	}
-	PG_END_TRY();
+	SPI_finish();
+}
 
-	AtEOXact_GUC(false, save_nestlevel);
-	SetUserIdAndSecContext(save_userid, save_sec_context);
+/* Make again what went with the extension when it was dropped, as the store's owner. */
+void
+layout_rebuild(MetricsStore *store, Oid owner)
+{
+	as_owner(store, owner, store->layout, rebuild);
 }
 
 /* One row of metrics_upgrade_plan(). */
@@ -216,8 +244,7 @@ metrics_upgrade_plan(PG_FUNCTION_ARGS)
 	SPI_connect();
 	/* It reads the catalogs with all their types: no operators but core's. */
 	save_nestlevel = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	set_local("search_path", "pg_catalog, pg_temp");
 	for (StoreLayout layout = store.layout + 1; layout <= LAYOUT_NEWEST; layout++)
 	{
 		for (const LayoutLock *lock = layouts[layout].locks; lock->relation; lock++)

@@ -25,6 +25,7 @@ typedef struct LayoutStep
 	int			estimate;		/* microseconds, whatever the number of rows */
 	const char *const *sql;		/* statements, up to a NULL */
 	void		(*run) (const MetricsStore *store); /* after them */
+	bool		rebuilds;		/* run makes what goes with the extension, if it is not there */
 	List	   *(*blockers) (const MetricsStore *store);	/* what would make it fail */
 	const char *obstacle;		/* and why, for people */
 } LayoutStep;
@@ -39,5 +40,7 @@ typedef struct LayoutVersion
 extern const LayoutStep layout_steps_1_0[];
 extern const LayoutLock layout_locks_1_1[];
 extern const LayoutStep layout_steps_1_1[];
+extern const LayoutLock layout_locks_1_4[];
+extern const LayoutStep layout_steps_1_4[];
 
 #endif							/* METRICS_LAYOUT_H */

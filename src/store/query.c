@@ -83,8 +83,8 @@ static plans_hash *plan_cache = NULL;
  * The text of a query with its placeholders filled in.  What is put in is not
  * looked at again, so it may contain anything.
  */
-static char *
-query_text(const MetricsStore *store, const StoreQuery *query, const char *keys)
+char *
+store_query_text(const MetricsStore *store, const char *sql, const char *keys)
 {
 	const struct
 	{
@@ -93,12 +93,12 @@ query_text(const MetricsStore *store, const StoreQuery *query, const char *keys)
 	}			fillings[] = {
 		{"@store@", quote_identifier(store->schema)},
 		{"@extension@", quote_identifier(store->extension_schema)},
-		{"@keys@", keys},
+		{"@keys@", keys ? keys : ""},
 	};
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	for (const char *c = query->sql; *c;)
+	for (const char *c = sql; *c;)
 	{
 		bool		filled = false;
 
@@ -139,7 +139,7 @@ store_plan(const MetricsStore *store, const StoreQuery *query, const char *keys)
 	if (entry != NULL)
 		return entry->plan;
 
-	sql = query_text(store, query, key.keys);
+	sql = store_query_text(store, query->sql, key.keys);
 	plan = SPI_prepare_cursor(sql, query->nargs, (Oid *) query->argtypes,
 							  query->reader ? CURSOR_OPT_CUSTOM_PLAN : 0);
 	if (plan == NULL)
@@ -275,7 +275,9 @@ void
 store_return_rows(FunctionCallInfo fcinfo, const MetricsStore *store, const StoreQuery *query,
 				  const char *keys, Datum *values, const char *nulls)
 {
-	InitMaterializedSRF(fcinfo, 0);
+	bool		scalar = get_call_result_type(fcinfo, NULL, NULL) == TYPEFUNC_SCALAR;
+
+	InitMaterializedSRF(fcinfo, scalar ? MAT_SRF_USE_EXPECTED_DESC : 0);
 	SPI_connect();
 	store_for_each(store, query, keys, values, nulls, put_row, fcinfo->resultinfo);
 	SPI_finish();

@@ -356,9 +356,10 @@ register_store(const MetricsStore *store)
  * metrics_create_store(schema) → regclass
  *
  * Creates the store of the caller, or takes up the one that stands in the
- * schema: brings it to the installed layout and registers it.  Whoever may
- * create schemas in the database may do this; reporters trust the owner of the
- * store as they trust the owner of any table with triggers.
+ * schema: brings it to the installed layout, makes again what went with an
+ * extension that was dropped, and registers it.  Whoever may create schemas in
+ * the database may do this; reporters trust the owner of the store as they
+ * trust the owner of any table with triggers.
  */
 Datum
 metrics_create_store(PG_FUNCTION_ARGS)
@@ -368,6 +369,7 @@ metrics_create_store(PG_FUNCTION_ARGS)
 	MetricsStore store;
 	AclResult	aclresult = metrics_database_aclcheck(ACL_CREATE);
 	Oid			owner = GetUserId();
+	StoreLayout found;
 
 	check_not_null(fcinfo, names, lengthof(names));
 	schema = NameStr(*PG_GETARG_NAME(0));
@@ -404,7 +406,10 @@ metrics_create_store(PG_FUNCTION_ARGS)
 		store.layout = store_read_layout(&store);
 	}
 
+	found = store.layout;
 	layout_upgrade(&store, owner, installed_layout());
+	if (found != LAYOUT_NONE)
+		layout_rebuild(&store, owner);
 	register_store(&store);
 	PG_RETURN_OID(store.metrics);
 }
@@ -432,9 +437,46 @@ metrics_upgrade_store(PG_FUNCTION_ARGS)
 }
 
 /*
+ * Let a reader or a writer use the tables of pipelines; role as SQL.  Needs an
+ * SPI connection.
+ */
+void
+store_grant_pipeline(const MetricsStore *store, const char *role, bool writer)
+{
+	const char *schema = quote_identifier(store->schema);
+
+	run_sql("GRANT SELECT ON %1$s.pipeline_runs, %1$s.pipeline_stages, %1$s.pipeline_operators TO %2$s",
+			schema, role);
+	if (writer)
+		run_sql("GRANT INSERT, UPDATE ON %1$s.pipeline_runs, %1$s.pipeline_stages TO %2$s;"
+				"GRANT INSERT ON %1$s.pipeline_operators TO %2$s;"
+				"GRANT USAGE ON SEQUENCE %1$s.pipeline_ordinal_seq TO %2$s",
+				schema, role);
+}
+
+/*
+ * Let a BI tool read the views and nothing else.  The views run with its own
+ * rights, so it needs SELECT on what they read, but it has no USAGE on the
+ * schema: it cannot name a table of the store.
+ */
+static void
+grant_bi(const MetricsStore *store, const char *role)
+{
+	if (store->layout < LAYOUT_1_4)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access \"bi\" is not supported by store layout %s", layout_name(store->layout)),
+				 errhint("Run ALTER EXTENSION metrics_ext UPDATE, or metrics_upgrade_store() if the extension is at the newest version.")));
+	store_grant_views(store, role);
+	store_grant_pipeline(store, role, false);
+	run_sql("GRANT SELECT ON %1$s.metrics, %1$s.metrics_partition_kind TO %2$s",
+			quote_identifier(store->schema), role);
+}
+
+/*
  * metrics_grant(role, access)
  *
- * Grants are on the partitioned table, not on its partitions, so that a policy
+ * Grants are on partitioned tables, not on their partitions, so that a policy
  * on metrics cannot be passed by reading a partition.
  */
 Datum
@@ -444,6 +486,7 @@ metrics_grant(PG_FUNCTION_ARGS)
 	const char *role;
 	char	   *access;
 	bool		writer;
+	bool		bi;
 	MetricsStore store;
 	const char *schema;
 
@@ -451,26 +494,37 @@ metrics_grant(PG_FUNCTION_ARGS)
 	role = quote_identifier(NameStr(*PG_GETARG_NAME(0)));
 	access = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	writer = strcmp(access, "writer") == 0;
-	if (!writer && strcmp(access, "reader") != 0)
+	bi = strcmp(access, "bi") == 0;
+	if (!writer && !bi && strcmp(access, "reader") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unknown access \"%s\"", access),
-				 errhint("Use \"reader\" or \"writer\".")));
+				 errhint("Use \"reader\", \"writer\" or \"bi\".")));
 
 	store_open(fcinfo, AccessShareLock, &store);
 	store_check_owner(&store);
 	schema = quote_identifier(store.schema);
 
 	SPI_connect();
-	run_sql("GRANT USAGE ON SCHEMA %1$s TO %2$s;"
-						  "GRANT SELECT ON %1$s.metrics, %1$s.trials, %1$s.metrics_layout,"
-						  " %1$s.metrics_partition_kind, %1$s.metrics_route,"
-						  " %1$s.metrics_trial_state TO %2$s", schema, role);
-	if (writer)
-		run_sql("GRANT INSERT, UPDATE ON %1$s.metrics, %1$s.trials,"
-							  " %1$s.metrics_trial_state TO %2$s;"
-							  "GRANT USAGE ON SEQUENCE %1$s.metrics_id_seq TO %2$s",
-							  schema, role);
+	if (bi)
+		grant_bi(&store, role);
+	else
+	{
+		run_sql("GRANT USAGE ON SCHEMA %1$s TO %2$s;"
+				"GRANT SELECT ON %1$s.metrics, %1$s.trials, %1$s.metrics_layout,"
+				" %1$s.metrics_partition_kind, %1$s.metrics_route,"
+				" %1$s.metrics_trial_state TO %2$s", schema, role);
+		if (writer)
+			run_sql("GRANT INSERT, UPDATE ON %1$s.metrics, %1$s.trials,"
+					" %1$s.metrics_trial_state TO %2$s;"
+					"GRANT USAGE ON SEQUENCE %1$s.metrics_id_seq TO %2$s",
+					schema, role);
+		if (store.layout >= LAYOUT_1_4)
+		{
+			store_grant_views(&store, role);
+			store_grant_pipeline(&store, role, writer);
+		}
+	}
 	SPI_finish();
 	PG_RETURN_VOID();
 }

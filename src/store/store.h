@@ -12,6 +12,7 @@
 #include "access/htup.h"
 #include "access/tupdesc.h"
 #include "fmgr.h"
+#include "nodes/pg_list.h"
 #include "storage/lockdefs.h"
 #include "utils/snapshot.h"
 
@@ -22,9 +23,11 @@ typedef enum StoreLayout
 	LAYOUT_1_0,
 	LAYOUT_1_1,
 	LAYOUT_1_2,
+	LAYOUT_1_3,
+	LAYOUT_1_4,
 } StoreLayout;
 
-#define LAYOUT_NEWEST LAYOUT_1_2
+#define LAYOUT_NEWEST LAYOUT_1_4
 
 typedef struct MetricsStore
 {
@@ -53,12 +56,21 @@ extern Oid	store_owner(const MetricsStore *store);
 extern void store_check_owner(const MetricsStore *store);
 extern StoreLayout store_read_layout(const MetricsStore *store);
 extern const char *store_key_cast(const MetricsStore *store);
+extern void store_grant_pipeline(const MetricsStore *store, const char *role, bool writer);
 extern void store_route(const MetricsStore *store, const char *group, StoreRoute *route);
 
 /* layout.c */
 extern const char *layout_name(StoreLayout layout);
 extern StoreLayout layout_by_name(const char *name);
 extern void layout_upgrade(MetricsStore *store, Oid owner, StoreLayout target);
+extern void layout_rebuild(MetricsStore *store, Oid owner);
+
+/* views.c */
+#define STORE_VIEWS "metrics_bi"
+
+extern void store_create_views(const MetricsStore *store);
+extern List *store_views_blockers(const MetricsStore *store);
+extern void store_grant_views(const MetricsStore *store, const char *role);
 
 /* query.c */
 #define STORE_QUERY_MAX_ARGS 13
@@ -83,6 +95,7 @@ typedef struct StoreQuery
 typedef struct _SPI_plan *StorePlan;
 typedef void (*StoreRowCallback) (HeapTuple row, TupleDesc desc, void *arg);
 
+extern char *store_query_text(const MetricsStore *store, const char *sql, const char *keys);
 extern StorePlan store_plan(const MetricsStore *store, const StoreQuery *query,
 							const char *keys);
 extern uint64 store_execute(const MetricsStore *store, const StoreQuery *query,
