@@ -85,8 +85,11 @@ class MetricsCollector:
             ended = "metrics_finish_run"
         finally:
             duration, end_time = perf_counter() - started, utc_now()
-            self._run = self._run_metrics(start_time, end_time, duration)
             self._report(ended, at=end_time)
+            try:
+                self._run = self._run_metrics(start_time, end_time, duration)
+            except Exception:
+                log.exception("cannot sum up %s", self.run_id)
 
     @contextmanager
     def track_stage(self, stage_name: str) -> Iterator[None]:
@@ -124,12 +127,14 @@ class MetricsCollector:
 
     def get_operator_metrics(self) -> list[OperatorMetrics]:
         with self._lock:
-            return [row for stage in self._stages.values() for row in stage.operators()]
+            return [row for stage in self._stages.values() for row in stage.operators(self._keep)]
 
     def get_stage_metrics(self) -> list[StageMetrics]:
         """The stages in the order in which they began."""
         with self._lock:
-            return [stage.metrics(self.run_id, name) for name, stage in self._stages.items()]
+            return [
+                stage.metrics(self.run_id, name, self._keep) for name, stage in self._stages.items()
+            ]
 
     def get_run_metrics(self) -> RunMetrics | None:
         """None until the run has ended."""
@@ -142,13 +147,13 @@ class MetricsCollector:
             self._run = None
 
     def _add(self, row: OperatorMetrics | OperatorContext) -> None:
+        if self._reporter is not None:
+            self._reporter.report_operator(row)
         with self._lock:
             stage = self._stage(row.stage_name)
             stage.rows.append(row)
             if not self._keep and len(stage.rows) >= MAX_ROWS:
                 stage.forget_rows()
-        if self._reporter is not None:
-            self._reporter.report_operator(row)
 
     def _stage(self, name: str) -> _Stage:
         stage = self._stages.get(name)
@@ -192,18 +197,21 @@ class _Stage:
         self._forgotten = StageTotals()
 
     def forget_rows(self) -> None:
-        self._forgotten.add(self.rows)
-        self.rows = []
+        rows, self.rows = self.rows, []
+        self._forgotten.add(rows)
 
-    def operators(self) -> list[OperatorMetrics]:
-        return [row if isinstance(row, OperatorMetrics) else row.metrics() for row in self.rows]
+    def operators(self, keep: bool) -> list[OperatorMetrics]:
+        return [
+            row if isinstance(row, OperatorMetrics) else row.metrics()
+            for row in (self.rows if keep else ())
+        ]
 
-    def metrics(self, run_id: str, name: str) -> StageMetrics:
+    def metrics(self, run_id: str, name: str, keep: bool) -> StageMetrics:
         if self.ready is not None:
             return self.ready
         totals = copy.deepcopy(self._forgotten)
         totals.add(self.rows)
-        return totals.result(run_id, name, self.start_time, self.operators())
+        return totals.result(run_id, name, self.start_time, self.operators(keep))
 
 
 class OperatorContext:
@@ -286,6 +294,9 @@ class OperatorContext:
     ) -> None:
         elapsed = perf_counter() - self._started
         try:
+            self.input_records = int(self.input_records)
+            self.output_records = int(self.output_records)
+            self.error_count = int(self.error_count)
             if self._samples is None:
                 self.total_time = elapsed
             if not self._collector.collect_custom_metrics:

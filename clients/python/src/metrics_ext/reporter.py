@@ -106,6 +106,8 @@ class Reporter:
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was handed over has been sent; False if it was not in time."""
+        if self._thread is None or not self._thread.is_alive():
+            return False
         with self._round_ended:
             wanted = self._rounds + 1  # begins after now
             self._wake.set()
