@@ -1,4 +1,4 @@
-"""The functions of metrics_ext, called with JSON."""
+"""The functions of metrics_ext, called with records."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
-OPERATOR = b"metrics_report_operator"
-START_RUN = b"metrics_start_run"
+from .record import OPERATOR, START_RUN
 
-# How each is called with its arguments, the JSON document j.
+# How each function is called with its arguments, the JSON document j.
 _CALLS = {
     OPERATOR: "metrics_report_operators(j)",
     START_RUN: "metrics_start_run({run_id}, config => j->'config', {at})",
-    b"metrics_finish_run": "metrics_finish_run({run_id}, {at})",
-    b"metrics_fail_run": "metrics_fail_run({run_id}, {at})",
-    b"metrics_start_stage": "metrics_start_stage({run_id}, {stage_name}, {at})",
-    b"metrics_finish_stage": "metrics_finish_stage({run_id}, {stage_name}, {at})",
+    "metrics_finish_run": "metrics_finish_run({run_id}, {at})",
+    "metrics_fail_run": "metrics_fail_run({run_id}, {at})",
+    "metrics_start_stage": "metrics_start_stage({run_id}, {stage_name}, {at})",
+    "metrics_finish_stage": "metrics_finish_stage({run_id}, {stage_name}, {at})",
 }
 _ARGUMENTS = {
     "run_id": SQL("run_id => j->>'run_id'"),
     "stage_name": SQL("stage_name => j->>'stage_name'"),
     "at": SQL("at => (j->>'at')::timestamptz"),
 }
-FUNCTIONS = _CALLS.keys()
+FUNCTIONS = {function.encode() for function in _CALLS}
 
 
 class Database:
@@ -60,9 +59,13 @@ class Database:
             raise psycopg.OperationalError("call metrics_create_store() in the database first")
         return schema
 
-    def call(self, function: bytes, records: Sequence[bytes]) -> Any:
-        """Call a function once; OPERATOR takes any number of records, the others one."""
-        argument = b"[%s]" % b",".join(records) if function == OPERATOR else records[0]
+    def send(self, records: Sequence[bytes]) -> Any:
+        """Call the function of a record; records of operators go together in one call."""
+        prefix = records[0].partition(b" ")[0] + b" "
+        function = prefix.decode().rstrip()
+        argument = b"".join(records)[len(prefix) : -1]
+        if function == OPERATOR:
+            argument = b"[%s]" % argument.replace(b"\n" + prefix, b",")
         statement = SQL("SELECT {}.{} FROM (SELECT %s::jsonb AS j) AS record").format(
             self._schema, SQL(_CALLS[function]).format(**_ARGUMENTS)
         )

@@ -24,9 +24,9 @@ try:
 except ImportError as error:
     sys.exit(f"metrics-parquet: {error}; pip install 'metrics-ext[parquet]'")
 
-from .database import OPERATOR, START_RUN, Database
+from .database import Database
 from .models import OperatorMetrics, as_utc
-from .record import encode, encode_operator
+from .record import START_RUN, operator_record, record
 from .writer import OPERATOR_SCHEMA, RUN_SCHEMA, STAGE_SCHEMA, MetricsWriter, write
 
 Row = dict[str, Any]
@@ -116,9 +116,9 @@ def _import_run(
 ) -> int:
     """Report what the database has not of a run; how many rows of operators."""
 
-    def call(function: bytes, at: datetime | None, **arguments: Any) -> None:
+    def call(function: str, at: datetime | None, **arguments: Any) -> None:
         arguments = {"run_id": run_id, **arguments, "at": at and as_utc(at).isoformat()}
-        database.call(function, [encode(arguments).encode()])
+        database.send([record(function, arguments)])
 
     known = database.connection.execute(
         "SELECT end_time FROM metrics_bi.runs WHERE run_id = %s", [run_id]
@@ -134,13 +134,13 @@ def _import_run(
         call(START_RUN, run["start_time"], config=_document(run["config"]))
     for stage in stages:
         if end is None or as_utc(stage["timestamp"]) < end:
-            call(b"metrics_start_stage", stage["timestamp"], stage_name=stage["stage_name"])
+            call("metrics_start_stage", stage["timestamp"], stage_name=stage["stage_name"])
     count = 0
     rows = (row for row in operators() if end is None or as_utc(row["timestamp"]) < end)
-    while batch := [encode_operator(_metrics(row)).encode() for row in islice(rows, BATCH)]:
-        count += database.call(OPERATOR, batch)
+    while batch := [operator_record(_metrics(row)) for row in islice(rows, BATCH)]:
+        count += database.send(batch)
     if not known and run["end_time"]:
-        call(b"metrics_finish_run", run["end_time"])
+        call("metrics_finish_run", run["end_time"])
     return count
 
 

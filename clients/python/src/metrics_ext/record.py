@@ -1,4 +1,4 @@
-"""Rows and calls as JSON that the database takes."""
+"""Records: lines with the name of a function of metrics_ext and its arguments as JSON."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from .models import OperatorMetrics
 
 if TYPE_CHECKING:
     from .collector import OperatorContext
+
+OPERATOR = "metrics_report_operator"
+START_RUN = "metrics_start_run"
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _NO_NUMBER = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
@@ -43,24 +46,30 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def encode_operator(row: OperatorMetrics | OperatorContext) -> str:
-    """The arguments of metrics_report_operator().
+def record(function: str, arguments: Mapping[str, Any]) -> bytes:
+    return f"{function} {encode(arguments)}\n".encode()
+
+
+def operator_record(row: OperatorMetrics | OperatorContext) -> bytes:
+    """The record of an operator's row.
 
     Formatted by hand, since this is done for every row; what that cannot format, encode() does.
     """
     latencies, weights = row.samples()
     try:
         return (
-            f"{{{_names(row.run_id, row.stage_name, row.operator_name, row.worker_id)}"
+            f"{OPERATOR} {{{_names(row.run_id, row.stage_name, row.operator_name, row.worker_id)}"
             f'"input_records":{row.input_records:d},"output_records":{row.output_records:d},'
-            f'"total_time":{row.total_time:.12g},"error_count":{row.error_count:d},'
+            f'"total_time":{row.total_time:.12g},'
             f'"latencies":[{",".join(map(_real, latencies))}],'
             f'"weights":[{",".join(map(_whole, weights))}],'
-            f'"custom_metrics":{encode(row.custom_metrics) if row.custom_metrics else "{}"},'
-            f'"at":"{row.at()}"}}'
-        )
+            f"{_errors(row.error_count) if row.error_count else ''}"
+            f"{_custom_metrics(row.custom_metrics) if row.custom_metrics else ''}"
+            f'"at":"{row.at()}"}}\n'
+        ).encode()
     except (TypeError, ValueError):
-        return encode(
+        return record(
+            OPERATOR,
             {
                 "run_id": row.run_id,
                 "stage_name": row.stage_name,
@@ -74,7 +83,7 @@ def encode_operator(row: OperatorMetrics | OperatorContext) -> str:
                 "weights": weights,
                 "custom_metrics": row.custom_metrics,
                 "at": row.at(),
-            }
+            },
         )
 
 
@@ -84,6 +93,14 @@ def _names(run_id: str, stage_name: str, operator_name: str, worker_id: str) -> 
         f'"run_id":{quoted(run_id)},"stage_name":{quoted(stage_name)},'
         f'"operator_name":{quoted(operator_name)},"worker_id":{quoted(worker_id)},'
     )
+
+
+def _errors(error_count: int) -> str:
+    return f'"error_count":{error_count:d},'
+
+
+def _custom_metrics(custom_metrics: Mapping[str, Any]) -> str:
+    return f'"custom_metrics":{encode(custom_metrics)},'
 
 
 _real = "{:.12g}".format

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from . import fork
-from .database import FUNCTIONS, OPERATOR, START_RUN, Database
+from .database import FUNCTIONS, Database
 from .models import OperatorMetrics
-from .record import encode, encode_operator
+from .record import OPERATOR, START_RUN, operator_record, record
 from .spool import Spool
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ _RUN_EXISTS = "23505"
 
 # For so many seconds a run may be unknown, since another process is about to start it.
 PATIENCE = 60.0
+
+_OPERATOR = OPERATOR.encode()
+_START_RUN = START_RUN.encode()
 
 _BATCH_LINES = 1000
 _BATCH_SIZE = 1 << 20
@@ -84,25 +87,28 @@ class Reporter:
 
     def report(self, function: str, arguments: Mapping[str, Any]) -> None:
         """Hand over a call of a function of metrics_ext.  Raises nothing, waits for nothing."""
-        self._hand_over(function, encode, arguments)
+        try:
+            self._hand_over(record(function, arguments))
+        except Exception as error:
+            self._drop(f"it cannot be written as JSON: {error!r}")
 
     def report_operator(self, row: OperatorMetrics | OperatorContext) -> None:
         """The same for the row of an operator."""
-        self._hand_over("metrics_report_operator", encode_operator, row)
-
-    def _hand_over(self, function: str, encoded: Callable[[Any], str], arguments: Any) -> None:
         try:
-            line = f"{function} {encoded(arguments)}\n".encode()
+            self._hand_over(operator_record(row))
         except Exception as error:
-            self.dropped += 1
-            log.error("a record cannot be written as JSON, it is dropped: %r", error)
-            return
+            self._drop(f"it cannot be written as JSON: {error!r}")
+
+    def _hand_over(self, line: bytes) -> None:
         if not self._spool.append(line):
-            if not self.dropped:
-                log.error("neither disk nor memory has room for a record, it is dropped")
-            self.dropped += 1
+            self._drop("neither disk nor memory has room")
         if self._thread is None:
             self._start()
+
+    def _drop(self, reason: str) -> None:
+        if not self.dropped:
+            log.error("a record is dropped: %s; more may be, and are only counted", reason)
+        self.dropped += 1
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was handed over has been sent; False if it was not in time."""
@@ -200,9 +206,9 @@ class Reporter:
             self._disconnect()
         for segment in segments:
             for batch in segment.batches(_BATCH_LINES, _BATCH_SIZE):
-                for function, lines in groupby(batch, key=lambda line: line.split(b" ", 1)[0]):
-                    records = [line.split(b" ", 1)[-1].rstrip() for line in lines]
-                    for some in [records] if function == OPERATOR else zip(records):
+                for function, lines in groupby(batch, key=lambda line: line.partition(b" ")[0]):
+                    records = list(lines)
+                    for some in [records] if function == _OPERATOR else zip(records):
                         self._send(function, some)
             self._spool.sent(segment)
         self._early_since = None
@@ -213,11 +219,11 @@ class Reporter:
     def _send(self, function: bytes, records: Sequence[bytes]) -> None:
         """Send records; those that the database refuses are set aside."""
         if function not in FUNCTIONS:
-            for record in records:
-                self._refuse(function, record, "no such function")
+            for line in records:
+                self._refuse(line, "no such function")
             return
         try:
-            self._connected().call(function, records)
+            self._connected().send(records)
             self.sent += len(records)
         except psycopg.Error as error:
             state = error.sqlstate or ""
@@ -229,10 +235,10 @@ class Reporter:
                 self._send(function, records[middle:])
             elif state == _UNKNOWN_RUN and self._may_be_early():
                 raise
-            elif state == _RUN_EXISTS and function == START_RUN:
+            elif state == _RUN_EXISTS and function == _START_RUN:
                 log.info("%s: it was started before", str(error).splitlines()[0])
             else:
-                self._refuse(function, records[0], str(error))
+                self._refuse(records[0], str(error))
 
     def _may_be_early(self) -> bool:
         """Whether records of unknown runs have not been in the way for long."""
@@ -240,10 +246,10 @@ class Reporter:
             self._early_since = time.monotonic()
         return time.monotonic() - self._early_since < PATIENCE
 
-    def _refuse(self, function: bytes, record: bytes, reason: str) -> None:
+    def _refuse(self, line: bytes, reason: str) -> None:
         self.refused += 1
         log.error("a record is refused, see %s/rejected: %s", self.spool, reason)
-        self._spool.reject(b"%s %s\n" % (function, record), reason)
+        self._spool.reject(line, reason)
 
     def _connected(self) -> Database:
         if self._database is None:
