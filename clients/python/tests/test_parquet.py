@@ -78,7 +78,7 @@ def columns(schema: str) -> list[tuple[str, str]]:
 
 def metrics_parquet(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "metrics_ext.parquet_command", *map(str, arguments)],
+        [Path(sys.executable).parent / "metrics-parquet", *map(str, arguments)],
         capture_output=True,
         text=True,
     )

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -403,13 +404,12 @@ def test_what_stays_at_the_end_is_sent_by_the_next(
     assert (database.count(), waiting(spool)) == (100, [])
 
 
-def test_a_server_that_does_not_answer_holds_nobody_up(tmp_path: Path, spool: Path) -> None:
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / ".s.PGSQL.5432"))
+def test_a_server_that_does_not_answer_holds_nobody_up(spool: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
         listener.listen()
-        reporter = Reporter(f"host={tmp_path} port=5432", spool=spool, interval=0.01)
+        host, port = listener.getsockname()
+        reporter = Reporter(f"host={host} port={port}", spool=spool, interval=0.01)
         collector = MetricsCollector(reporter=reporter)
         start = time.monotonic()
         with collector.track_run():

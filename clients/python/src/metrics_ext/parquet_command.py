@@ -218,7 +218,3 @@ def main() -> None:
         sys.exit(f"metrics-parquet: {error}")
     done = "exported" if arguments.command == "export" else "new in the database"
     print(f"{runs} runs, {rows} rows of operators {done}")
-
-
-if __name__ == "__main__":
-    main()
