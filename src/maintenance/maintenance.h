@@ -41,8 +41,14 @@ extern int	managed_partition_count(Oid parent);
 extern void managed_count(const MetricsStore *store, Oid parent, int partitions, uint64 moved);
 extern void managed_add(const MetricsStore *store, Oid parent, const char *key,
 						const char *created_by, bool only_for_rows, PartitionAdded *added);
+extern Oid	managed_add_now(const MetricsStore *store, Oid parent, const char *key);
 extern void managed_check_kind(const char *kind);
 extern void managed_add_key(const MetricsStore *store, const char *key, const char *kind);
+
+/* patience.c */
+extern bool is_contention(const ErrorData *error);
+extern void wait_for_next_attempt(int attempts);
+extern void insist(bool (*function) (void *arg), void *arg);
 
 /* index_build.c */
 extern bool maintenance_request_index(const WantedIndex *wanted);

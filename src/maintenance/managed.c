@@ -228,6 +228,34 @@ managed_add(const MetricsStore *store, Oid parent, const char *key, const char *
 	managed_count(store, parent, 1, added->moved);
 }
 
+typedef struct AddCall
+{
+	const MetricsStore *store;
+	Oid			parent;
+	const char *key;
+	PartitionAdded added;
+} AddCall;
+
+static bool
+call_add(void *arg)
+{
+	AddCall    *call = arg;
+
+	managed_add(call->store, call->parent, call->key, GetUserNameFromId(GetUserId(), false), false,
+				&call->added);
+	return true;
+}
+
+/* The partition of a key, for somebody who wants it now. */
+Oid
+managed_add_now(const MetricsStore *store, Oid parent, const char *key)
+{
+	AddCall		call = {.store = store, .parent = parent, .key = key};
+
+	insist(call_add, &call);
+	return call.added.partition;
+}
+
 /* Refuse what is no kind of a key. */
 void
 managed_check_kind(const char *kind)
@@ -354,7 +382,7 @@ metrics_add_partition(PG_FUNCTION_ARGS)
 	static const char *const names[] = {"partition_key", "kind"};
 	char	   *key;
 	MetricsStore store;
-	PartitionAdded added;
+	Oid			partition;
 
 	check_not_null(fcinfo, names, lengthof(names));
 	key = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -363,9 +391,9 @@ metrics_add_partition(PG_FUNCTION_ARGS)
 	store_check_owner(&store);
 	SPI_connect();
 	managed_add_key(&store, key, text_to_cstring(PG_GETARG_TEXT_PP(1)));
-	managed_add(&store, store.metrics, key, GetUserNameFromId(GetUserId(), false), false, &added);
+	partition = managed_add_now(&store, store.metrics, key);
 	SPI_finish();
-	PG_RETURN_OID(added.partition);
+	PG_RETURN_OID(partition);
 }
 
 /*
@@ -377,7 +405,7 @@ metrics_add_partition_to_table(PG_FUNCTION_ARGS)
 	static const char *const names[] = {"parent", "partition_key"};
 	Oid			parent;
 	MetricsStore store;
-	PartitionAdded added;
+	Oid			partition;
 
 	check_not_null(fcinfo, names, lengthof(names));
 	parent = PG_GETARG_OID(0);
@@ -386,10 +414,9 @@ metrics_add_partition_to_table(PG_FUNCTION_ARGS)
 	managed_check_caller(parent);
 	SPI_connect();
 	managed_check(&store, parent);
-	managed_add(&store, parent, text_to_cstring(PG_GETARG_TEXT_PP(1)),
-				GetUserNameFromId(GetUserId(), false), false, &added);
+	partition = managed_add_now(&store, parent, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	SPI_finish();
-	PG_RETURN_OID(added.partition);
+	PG_RETURN_OID(partition);
 }
 
 static const StoreQuery forget_query = {

@@ -222,14 +222,6 @@ table_text(Oid relid)
 	return get_rel_name(relid) ? qualified_name(relid) : psprintf("table with OID %u", relid);
 }
 
-/* Somebody else has what is needed; it is worth trying again. */
-static bool
-is_contention(const ErrorData *error)
-{
-	return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
-		error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED;
-}
-
 /*
  * Write down that something failed: the next attempt is after a second, then two,
  * four and so on, give or take a quarter, up to an hour.  A lock that was not to
@@ -618,22 +610,6 @@ call_drain(void *arg)
 				&call->added);
 	note_success(call->store, call->parent, call->key);
 	return true;
-}
-
-/* Sleep between attempts, longer each time, whatever sets our latch. */
-static void
-wait_for_next_attempt(int attempts)
-{
-	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-												  Min(5000, (int64) metrics_lock_timeout << Min(attempts, 5)));
-	long		left;
-
-	while ((left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end)) > 0)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
 }
 
 /* Have an index built, or say why it cannot be. */

@@ -72,11 +72,9 @@ read_pattern(text *arg, GroupPattern *pattern)
 static void
 add_key(const MetricsStore *store, const char *key, const char *kind)
 {
-	PartitionAdded added;
-
 	managed_add_key(store, key, kind);
 	if (strcmp(kind, "batch") == 0)
-		managed_add(store, store->metrics, key, GetUserNameFromId(GetUserId(), false), false, &added);
+		(void) managed_add_now(store, store->metrics, key);
 }
 
 static const StoreQuery route_query = {
