@@ -126,7 +126,7 @@ sub start_load
 	my ($script, $clients, $mode) = @_;
 	my $load = { name => "$script, -M $mode", err => "$node->{_basedir}/" . ++$loads . '.err' };
 	$load->{run} = IPC::Run::start(
-		[ 'pgbench', '-n', '-M', $mode, '-c', $clients, '-T', 3600, '-f', "$node->{_basedir}/$script.sql", '-d', $node->connstr('postgres') ],
+		[ 'pgbench', '-n', '-M', $mode, '-c', $clients, '-T', 3600, '-f', "$node->{_basedir}/$script.sql", $node->connstr('postgres') ],
 		'<', '/dev/null', '>', '/dev/null', '2>', $load->{err});
 	return $load;
 }
@@ -195,7 +195,7 @@ my $killed = 0;
 for my $attempt (1 .. $kills + 1)
 {
 	my $key = 'key' . int(rand($keys));
-	my $drain = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+	my $drain = IPC::Run::start([ 'psql', '-XAtq', $node->connstr('postgres') ],
 		'<', \"SELECT pg_backend_pid();\nCALL metrics_drain('facts', '$key');\n", '>', \my $pid, '2>', \my $drain_err);
 	$drain->pump until $pid =~ /\n/;
 	usleep(rand($one_key) * 1e6);

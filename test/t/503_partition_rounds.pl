@@ -10,8 +10,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $full = $ENV{METRICS_TEST_FULL};
-my $rounds = $full ? 1000 : 150;
-my $many = $full ? 1000 : 300;
+my $rounds = $full ? 1000 : 100;
+my $many = $full ? 1000 : 200;
 
 my $node = PostgreSQL::Test::Cluster->new('partition_rounds');
 $node->init;
@@ -65,7 +65,7 @@ COMMIT;
 SQL
 my $err_file = "$node->{_basedir}/user.err";
 my $users = IPC::Run::start(
-	[ 'pgbench', '-n', '-M', 'prepared', '-c', 6, '-T', 3600, '-f', "$node->{_basedir}/user.sql", '-d', $node->connstr('postgres') ],
+	[ 'pgbench', '-n', '-M', 'prepared', '-c', 6, '-T', 3600, '-f', "$node->{_basedir}/user.sql", $node->connstr('postgres') ],
 	'<', '/dev/null', '>', '/dev/null', '2>', $err_file);
 $node->poll_query_until('postgres', 'SELECT count(*) > 10 FROM told') or die;
 

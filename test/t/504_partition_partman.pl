@@ -65,7 +65,7 @@ INSERT INTO facts VALUES (:id, 'timed', now()), (:id, 'new' || :client_id, now()
 SELECT 1 / (count(*) > 0)::integer FROM facts WHERE key = 'new' || :client_id AND id = :id;
 SQL
 my @runs = map { my $err = ''; { err => \$err, run => IPC::Run::start($_, '<', '/dev/null', '>', '/dev/null', '2>', \$err) } } (
-	[ 'pgbench', '-n', '-c', 4, '-t', 200, '-f', $user, '-d', $node->connstr('postgres') ],
+	[ 'pgbench', '-n', '-c', 4, '-t', 200, '-f', $user, $node->connstr('postgres') ],
 	[ 'psql', '-Xqd', $node->connstr('postgres'), '-c', "SELECT partman.run_maintenance('public.facts_timed')" ],
 	map { [ 'psql', '-Xqd', $node->connstr('postgres'), '-c', "CALL metrics_drain('facts', 'new$_')" ] } 0 .. 3);
 for my $run (@runs)
