@@ -85,6 +85,23 @@ COMMENT ON FUNCTION @extschema@.metrics_report_operators(jsonb) IS
 'report an array of objects whose keys are the arguments of metrics_report_operator(), all or nothing; returns how many were not reported before';
 
 --
+-- Retention
+--
+CREATE FUNCTION @extschema@.metrics_drop_runs(older_than timestamptz)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'metrics_drop_runs'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_drop_runs(timestamptz) IS
+'drop the runs that ended before a time, with their stages and operator rows; returns how many. A running run stays. For the owner of the store';
+
+CREATE FUNCTION @extschema@.metrics_partition_by_time("table" regclass, width interval, retention interval DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'metrics_partition_by_time'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION @extschema@.metrics_partition_by_time(regclass, interval, interval) IS
+'turn pipeline_operators, or system_metrics, into time ranges that pg_partman makes and, after retention, drops; called again it sets retention. Holds the table for itself while rows move. For the owner of the store';
+
+--
 -- Readers
 --
 CREATE FUNCTION @extschema@.metrics_list_runs(OUT run_id text)
@@ -93,5 +110,17 @@ AS 'MODULE_PATHNAME', 'metrics_list_runs'
 LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 1000;
 COMMENT ON FUNCTION @extschema@.metrics_list_runs() IS
 'the ids of all runs, the one that was started last first';
+
+CREATE FUNCTION @extschema@.metrics_operator_percentiles(
+    bucket interval, stage_name text DEFAULT NULL, operator_name text DEFAULT NULL, run_id text DEFAULT NULL,
+    since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL,
+    OUT bucket timestamptz, OUT stage text, OUT operator text, OUT input_records bigint, OUT total_time double precision,
+    OUT n bigint, OUT min double precision, OUT p50 double precision, OUT p95 double precision,
+    OUT p99 double precision, OUT max double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'metrics_operator_percentiles'
+LANGUAGE C CALLED ON NULL INPUT STABLE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION @extschema@.metrics_operator_percentiles(interval, text, text, text, timestamptz, timestamptz) IS
+'latencies of operators by hour, day or any bucket, counted from Monday 2000-01-03 00:00 UTC, over workers and runs; since inclusive, until exclusive. Seconds, within 1 %; n is the records whose latency was measured';
 
 SELECT @extschema@.metrics_upgrade_store();

@@ -104,6 +104,18 @@ static const char *const other_properties =
 	" FROM name, model WHERE obj_description(model.oid, 'pg_class') IS NOT NULL"
 	") properties(step, place, statement) ORDER BY step, place, statement COLLATE \"C\"";
 
+/* Give a table what LIKE has not copied from its model; see create_like(). */
+void
+copy_properties(Oid model, Oid relid)
+{
+	SPITupleTable *rows;
+
+	run_sql(other_properties, model, relid, quote_literal_cstr(qualified_name(relid)));
+	rows = SPI_tuptable;
+	for (uint64 row = 0; row < rows->numvals; row++)
+		run_sql("%s", SPI_getvalue(rows->vals[row], rows->tupdesc, 1));
+}
+
 /*
  * Create an empty table that has all that a model has, save identity columns
  * and triggers, which a partition gets from its parent, and publications.
@@ -115,7 +127,6 @@ create_like(Oid model, Oid namespace, const char *name)
 {
 	char	   *new_name = quote_qualified_identifier(get_namespace_name(namespace), name);
 	Oid			relid;
-	SPITupleTable *rows;
 
 	run_sql(storage_clauses, model);
 	run_sql("CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)%s",
@@ -123,9 +134,6 @@ create_like(Oid model, Oid namespace, const char *name)
 			SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
 	relid = get_relname_relid(name, namespace);
 
-	run_sql(other_properties, model, relid, quote_literal_cstr(new_name));
-	rows = SPI_tuptable;
-	for (uint64 row = 0; row < rows->numvals; row++)
-		run_sql("%s", SPI_getvalue(rows->vals[row], rows->tupdesc, 1));
+	copy_properties(model, relid);
 	return relid;
 }

@@ -1,6 +1,6 @@
 /*
  * percentile_read.c
- *	  Percentiles of one metric over the store.
+ *	  Percentiles over the store: of one metric, and of the latencies of operators.
  */
 #include "postgres.h"
 
@@ -10,9 +10,11 @@
 #include "utils/timestamp.h"
 
 #include "args.h"
+#include "report/pipeline.h"
 #include "report/trial.h"
 
 PG_FUNCTION_INFO_V1(metrics_percentiles_read);
+PG_FUNCTION_INFO_V1(metrics_operator_percentiles);
 
 /*
  * Buckets are counted from Monday, 3 January 2000, 00:00 UTC, so that buckets
@@ -66,7 +68,7 @@ check_bucket(const Interval *bucket)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("bucket must be greater than zero"),
-				 errhint("NULL means one bucket for all rows.")));
+				 errhint("For example '1 hour'.")));
 }
 
 /* metrics_percentiles(metric_group, metric_name, trial_id, since, until, bucket) */
@@ -98,5 +100,44 @@ metrics_percentiles_read(PG_FUNCTION_ARGS)
 	store_return_rows(fcinfo, &store, route.by_time ? &profiling_query : &batch_query,
 					  route.literal, values, nulls);
 	SPI_finish();
+	return (Datum) 0;
+}
+
+/* A parameter that is NULL is folded away, so that what remains finds partitions and indexes. */
+static const StoreQuery operator_query = {
+	"SELECT t.bucket, t.stage_name, t.operator_name, t.input_records, t.total_time,"
+	" COALESCE(@extension@.metrics_count(t.sketch), 0), @extension@.metrics_latency(t.sketch::bytea, 0),"
+	" @extension@.metrics_latency(t.sketch::bytea, 0.5), @extension@.metrics_latency(t.sketch::bytea, 0.95),"
+	" @extension@.metrics_latency(t.sketch::bytea, 0.99), @extension@.metrics_latency(t.sketch::bytea, 1) FROM ("
+	"SELECT pg_catalog.date_bin($1, o.at, " BUCKET_ORIGIN ") AS bucket, o.stage_name, o.operator_name,"
+	" pg_catalog.sum(o.input_records)::bigint AS input_records, pg_catalog.sum(o.total_time) AS total_time,"
+	" @extension@.metrics_sketch_merge(o.latency_sketch::@extension@.metrics_sketch) AS sketch"
+	" FROM @store@.pipeline_operators o"
+	" WHERE ($2 IS NULL OR o.stage_name = $2) AND ($3 IS NULL OR o.operator_name = $3) AND ($4 IS NULL OR o.run_id = $4)"
+	" AND ($5 IS NULL OR o.at >= $5) AND ($6 IS NULL OR o.at < $6)"
+	" GROUP BY 1, 2, 3) t ORDER BY 1, 2, 3",
+	.reader = true, .nargs = 6,
+	.argtypes = {INTERVALOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+};
+
+/* metrics_operator_percentiles(bucket, stage_name, operator_name, run_id, since, until) */
+Datum
+metrics_operator_percentiles(PG_FUNCTION_ARGS)
+{
+	static const char *const names[] = {"bucket"};
+	MetricsStore store;
+	Datum		values[6];
+	char		nulls[] = "      ";
+
+	check_not_null(fcinfo, names, lengthof(names));
+	check_bucket(PG_GETARG_INTERVAL_P(0));
+	for (int i = 0; i < 6; i++)
+	{
+		values[i] = PG_GETARG_DATUM(i);
+		if (PG_ARGISNULL(i))
+			nulls[i] = 'n';
+	}
+	pipeline_open(fcinfo, AccessShareLock, &store);
+	store_return_rows(fcinfo, &store, &operator_query, NULL, values, nulls);
 	return (Datum) 0;
 }

@@ -18,8 +18,10 @@
 #include "utils/timestamp.h"
 
 #include "args.h"
+#include "partition/list_table.h"
 #include "report/pipeline.h"
 #include "report/value.h"
+#include "sql.h"
 #include "store/store.h"
 
 PG_FUNCTION_INFO_V1(metrics_start_run);
@@ -28,6 +30,7 @@ PG_FUNCTION_INFO_V1(metrics_fail_run);
 PG_FUNCTION_INFO_V1(metrics_start_stage);
 PG_FUNCTION_INFO_V1(metrics_finish_stage);
 PG_FUNCTION_INFO_V1(metrics_list_runs);
+PG_FUNCTION_INFO_V1(metrics_drop_runs);
 
 /* Open the store for what it has since 1.4. */
 void
@@ -279,4 +282,72 @@ metrics_list_runs(PG_FUNCTION_ARGS)
 	pipeline_open(fcinfo, AccessShareLock, &store);
 	store_return_rows(fcinfo, &store, &list_runs_query, NULL, NULL, NULL);
 	return (Datum) 0;
+}
+
+/* Ranges of time, below a table that metrics_partition_by_time() has made, that ended before. */
+static const StoreQuery old_ranges_query = {
+	"SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid"
+	" WHERE i.inhparent = $1 AND pg_catalog.substring(pg_catalog.pg_get_expr(c.relpartbound, c.oid), 'TO \\(''(.*)''\\)')::timestamptz <= $2"
+	" ORDER BY 1",
+	.nargs = 2, .argtypes = {OIDOID, TIMESTAMPTZOID}
+};
+
+static const StoreQuery drop_runs_query = {
+	"DELETE FROM @store@.pipeline_runs WHERE status <> 'running' AND end_time < $1",
+	.nargs = 1, .argtypes = {TIMESTAMPTZOID}
+};
+
+/*
+ * Drop the ranges of operator rows that ended before a time and hold rows of
+ * nothing but runs that are to be dropped: faster than deleting the rows.  The
+ * tables are locked first, so that no row is added to a range once it was looked
+ * at.
+ */
+static void
+drop_old_ranges(const MetricsStore *store, TimestampTz older_than)
+{
+	Oid			operators = store_relation(store, "pipeline_operators");
+	Datum		values[] = {ObjectIdGetDatum(operators), TimestampTzGetDatum(older_than)};
+	uint64		nranges = store_execute(store, &old_ranges_query, NULL, values, NULL);
+	SPITupleTable *ranges = SPI_tuptable;
+	const char *schema = quote_identifier(store->schema);
+	const char *limit = quote_literal_cstr(timestamptz_to_str(older_than));
+
+	if (nranges > 0)
+		run_sql("LOCK TABLE %1$s.pipeline_runs IN SHARE ROW EXCLUSIVE MODE; LOCK TABLE %1$s.pipeline_operators", schema);
+	for (uint64 row = 0; row < nranges; row++)
+	{
+		bool		isnull;
+		char	   *range = qualified_name(DatumGetObjectId(SPI_getbinval(ranges->vals[row], ranges->tupdesc, 1, &isnull)));
+
+		run_sql("SELECT FROM %1$s o JOIN %2$s.pipeline_runs r ON r.run_id = o.run_id"
+				" WHERE NOT (r.status <> 'running' AND r.end_time < %3$s) LIMIT 1", range, schema, limit);
+		if (SPI_processed == 0)
+			run_sql("DROP TABLE %s", range);
+	}
+}
+
+/* metrics_drop_runs(older_than) → bigint */
+Datum
+metrics_drop_runs(PG_FUNCTION_ARGS)
+{
+	static const char *const names[] = {"older_than"};
+	MetricsStore store;
+	TimestampTz older_than;
+	Datum		values[1];
+	int64		dropped;
+
+	check_not_null(fcinfo, names, lengthof(names));
+	older_than = PG_GETARG_TIMESTAMPTZ(0);
+	check_pipeline_time("older_than", older_than);
+	values[0] = TimestampTzGetDatum(older_than);
+
+	PreventCommandIfReadOnly("metrics_drop_runs()");
+	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_check_owner(&store);
+	SPI_connect();
+	drop_old_ranges(&store, older_than);
+	dropped = store_execute(&store, &drop_runs_query, NULL, values, NULL);
+	SPI_finish();
+	PG_RETURN_INT64(dropped);
 }

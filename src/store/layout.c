@@ -89,7 +89,8 @@ check_blockers(const MetricsStore *store, const LayoutStep *step)
 			(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 			 errmsg("cannot upgrade the metrics store because %s", step->obstacle),
 			 errdetail_internal("%s", detail.data),
-			 errhint("Drop or rename them, upgrade, and create them again; metrics_upgrade_plan() lists them, too.")));
+			 errhint("%s", step->hint ? step->hint :
+					 "Drop or rename them, upgrade, and create them again; metrics_upgrade_plan() lists them, too.")));
 }
 
 /* Run the locks and steps of one layout; already the owner. */
@@ -119,7 +120,7 @@ run_layout(MetricsStore *store, StoreLayout target)
 	for (const LayoutStep *step = layout->steps; step->action; step++)
 	{
 		for (const char *const *sql = step->sql; sql && *sql; sql++)
-			run_sql("%s", *sql);
+			run_sql("%s", store_query_text(store, *sql, NULL));
 		if (step->run)
 			step->run(store);
 	}

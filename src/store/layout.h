@@ -23,11 +23,12 @@ typedef struct LayoutStep
 	const char *action;			/* what it does, for people */
 	const char *relation;		/* the table it is about */
 	int			estimate;		/* microseconds, whatever the number of rows */
-	const char *const *sql;		/* statements, up to a NULL */
+	const char *const *sql;		/* statements, as in a StoreQuery, up to a NULL */
 	void		(*run) (const MetricsStore *store); /* after them */
 	bool		rebuilds;		/* run makes what goes with the extension, if it is not there */
 	List	   *(*blockers) (const MetricsStore *store);	/* what would make it fail */
 	const char *obstacle;		/* and why, for people */
+	const char *hint;			/* what to do about it; NULL: drop or rename */
 } LayoutStep;
 
 typedef struct LayoutVersion

@@ -27,16 +27,17 @@
 #define FINITE_CHECK(table, column) \
 	" CONSTRAINT " table "_" column "_check CHECK (isfinite(" column "))"
 
-/* The CHECK on sketches, which calls a function of the extension. */
+#define SKETCH_CHECK \
+	"CONSTRAINT pipeline_operators_latency_sketch_check CHECK (@extension@.metrics_is_latency_sketch(latency_sketch))"
+
+/* The check on sketches goes with the extension, whose function it calls. */
 static void
-add_sketch_check(const MetricsStore *store)
+restore_sketch_check(const MetricsStore *store)
 {
 	run_sql("SELECT FROM pg_constraint WHERE conrelid = 'pipeline_operators'::regclass"
 			" AND conname = 'pipeline_operators_latency_sketch_check'");
 	if (SPI_processed == 0)
-		run_sql("%s", store_query_text(store,
-									   "ALTER TABLE pipeline_operators ADD CONSTRAINT pipeline_operators_latency_sketch_check"
-									   " CHECK (@extension@.metrics_is_latency_sketch(latency_sketch))", NULL));
+		run_sql("%s", store_query_text(store, "ALTER TABLE pipeline_operators ADD " SKETCH_CHECK, NULL));
 }
 
 /* Whoever may read or write the store's metrics may do so with these tables. */
@@ -132,6 +133,7 @@ const LayoutStep layout_steps_1_4[] = {
 		RECORDS_CHECK("output_records") ","
 		" CONSTRAINT pipeline_operators_total_time_check CHECK (total_time BETWEEN 0 AND 1e15),"
 		RECORDS_CHECK("error_count") ","
+		" " SKETCH_CHECK ","
 		" CONSTRAINT pipeline_operators_custom_metrics_check CHECK (jsonb_typeof(custom_metrics) = 'object'))",
 		"COMMENT ON TABLE pipeline_operators IS 'what workers reported of operators: rows of one operator and worker add up'",
 		"COMMENT ON COLUMN pipeline_operators.at IS 'when it was measured; with the names, the key of a report'",
@@ -139,7 +141,7 @@ const LayoutStep layout_steps_1_4[] = {
 		"COMMENT ON COLUMN pipeline_operators.latency_sketch IS 'seconds a record took, as a metrics_sketch of relative error 0.01'",
 		"COMMENT ON COLUMN pipeline_operators.ordinal IS 'order of arrival, for rows of the same time'",
 		NULL},
-		.run = add_sketch_check,
+		.run = restore_sketch_check,
 		.rebuilds = true,
 	},
 	{
@@ -149,7 +151,8 @@ const LayoutStep layout_steps_1_4[] = {
 		.run = store_create_views,
 		.rebuilds = true,
 		.blockers = store_views_blockers,
-		.obstacle = "something else is in the way of its views"
+		.obstacle = "its views cannot be made",
+		.hint = "Drop or rename what stands in their place, or grant the owner of the store what it lacks; metrics_upgrade_plan() lists it, too."
 	},
 	{
 		.action = "grant them to the readers and writers of the store",

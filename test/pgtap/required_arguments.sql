@@ -2,10 +2,14 @@
 -- whatever the function: one that only vanished would lose a report in silence.
 BEGIN;
 \ir include/store.sql
-SELECT plan(85);
+SELECT * FROM no_plan();
 
 SELECT metrics_register_trial(1, 0, 1, 'loss') \gset
 SELECT metrics_report(1, g, '{"loss": 1}', 1) FROM unnest(ARRAY['training', 'validation', 'inference', 'cpu']) g \g /dev/null
+SELECT metrics_start_run(r) FROM unnest(ARRAY['running', 'finished', 'failed']) r \g /dev/null
+SELECT metrics_start_stage('running', 'stage') \g /dev/null
+CREATE SCHEMA partman;
+CREATE EXTENSION pg_partman SCHEMA partman;
 
 -- A good call of each function, and which of its arguments may be NULL.
 CREATE TEMP TABLE call (function text, arguments text[], optional text[]);
@@ -27,13 +31,24 @@ INSERT INTO call VALUES
     ('metrics_profiling_rows', ARRAY['1', 'cpu', 'u', 'agent', 'GPU-0', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1', '10'],
         '{metric_name,agent_id,gpu_uuid,since,until,after_time,after_id,max_rows}'),
     ('metrics_profiling_series', ARRAY['1'], '{}'),
-    ('metrics_percentiles', ARRAY['training', 'loss', '1', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1 hour'], '{trial_id,since,until,bucket}');
+    ('metrics_percentiles', ARRAY['training', 'loss', '1', '2024-01-01 00:00+00', '2024-01-01 00:00+00', '1 hour'], '{trial_id,since,until,bucket}'),
+    ('metrics_start_run', ARRAY[NULL, '{}', '2024-01-01 00:00+00'], '{run_id,at}'),
+    ('metrics_finish_run', ARRAY['finished', '2024-01-01 00:00+00'], '{at}'),
+    ('metrics_fail_run', ARRAY['failed', '2024-01-01 00:00+00'], '{at}'),
+    ('metrics_start_stage', ARRAY['running', 's', '2024-01-01 00:00+00'], '{at}'),
+    ('metrics_finish_stage', ARRAY['running', 'stage', '2024-01-01 00:00+00'], '{at}'),
+    ('metrics_report_operator', ARRAY['running', 's', 'o', 'w', '1', '1', '1', '0', '{1}', NULL, NULL, '{}', '2024-01-01 00:00+00'], '{latencies,weights,sketch}'),
+    ('metrics_report_operators', ARRAY['[]'], '{}'),
+    ('metrics_list_runs', '{}', '{}'),
+    ('metrics_drop_runs', ARRAY['2000-01-01 00:00+00'], '{}'),
+    ('metrics_partition_by_time', ARRAY['metrics.pipeline_operators', '1 day', '1 year'], '{retention}'),
+    ('metrics_operator_percentiles', ARRAY['1 hour', 's', 'o', 'running', '2024-01-01 00:00+00', '2024-01-01 00:00+00'], '{stage_name,operator_name,run_id,since,until}');
 
 -- The calls, with NULL for one argument each, from the catalog; number 0 has none.
 CREATE TEMP TABLE statement AS
 SELECT function, number, proargnames[number] AS argument, proargnames[number] = ANY (optional) AS may_be_null,
        format('SELECT count(*) FROM %s(%s)', function, (
-           SELECT string_agg(format('%s => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_literal(arguments[a]) END,
+           SELECT string_agg(format('%I => %s::%s', proargnames[a], CASE WHEN a = number THEN 'NULL' ELSE quote_nullable(arguments[a]) END,
                                     format_type(proargtypes[a - 1], NULL)), ', ' ORDER BY a)
            FROM generate_series(1, pronargs) a)) AS statement
 FROM call JOIN pg_proc ON proname = function AND provolatile <> 'i', generate_series(0, pronargs) number;

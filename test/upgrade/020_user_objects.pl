@@ -161,8 +161,8 @@ my $rows_before = rows_of($node, 'kept');
 is($node->safe_psql('kept', 'SELECT string_agg(relation, $$ $$ ORDER BY step) FROM metrics_upgrade_plan() WHERE lock_mode IS NOT NULL'),
 	'trials metrics raw_steps raw_validations generic_metrics mine', 'the plan locks trials, parent and partitions in this order, the user\'s own too');
 is($node->safe_psql('kept', 'SELECT count(*) FROM metrics_upgrade_plan() WHERE estimate IS NULL'), '0', 'nothing is in the way');
-is($node->safe_psql('kept', q{SELECT sum(estimate) BETWEEN '1 ms' AND '1 s', count(*) FILTER (WHERE lock_mode IS NULL) > 1, min(layout), max(layout) FROM metrics_upgrade_plan()}),
-	't|t|1.1|1.1', 'there are steps and an estimate');
+is($node->safe_psql('kept', q{SELECT sum(estimate) BETWEEN '1 ms' AND '1 s', count(*) FILTER (WHERE lock_mode IS NULL) > 1, min(layout) FROM metrics_upgrade_plan()}),
+	't|t|1.1', 'there are steps and an estimate');
 same_lines(dump_schema($node, 'kept'), $before, 'the plan changes nothing');
 my ($stdout, $stderr);
 $node->psql('kept', "$update; SELECT FROM metrics.metrics, metrics.raw_steps LIMIT 0", stdout => \$stdout, stderr => \$stderr);

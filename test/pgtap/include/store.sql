@@ -19,7 +19,10 @@ CREATE FUNCTION helper.state() RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_object(
         'metrics', (SELECT jsonb_agg(to_jsonb(m) ORDER BY m.id) FROM metrics.metrics m),
-        'trials', (SELECT jsonb_agg(to_jsonb(t) ORDER BY t.id) FROM metrics.trials t))
+        'trials', (SELECT jsonb_agg(to_jsonb(t) ORDER BY t.id) FROM metrics.trials t),
+        'runs', (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.run_id) FROM metrics.pipeline_runs r),
+        'stages', (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.run_id, s.stage_name) FROM metrics.pipeline_stages s),
+        'operators', (SELECT jsonb_agg(to_jsonb(o) ORDER BY o.ordinal) FROM metrics.pipeline_operators o))
 $$;
 
 -- A test: the statement fails with this SQLSTATE, a message that begins so

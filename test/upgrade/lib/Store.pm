@@ -142,7 +142,7 @@ sub slurp_query
 	return qq{
 	WITH store AS (
 		SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = \$s\$$schema\$s\$
+		WHERE n.nspname IN (\$s\$$schema\$s\$, 'metrics_bi')
 	), member AS (
 		SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
 		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'metrics_ext'
@@ -173,7 +173,7 @@ sub slurp_query
 		LEFT JOIN grants g ON g.kind = 'function' AND g.oid = p.oid
 	UNION ALL
 		SELECT concat_ws(' | ', 'schema', nspname, pg_get_userbyid(nspowner), g.grants, obj_description(n.oid, 'pg_namespace'))
-		FROM pg_namespace n LEFT JOIN grants g ON g.kind = 'schema' AND g.oid = n.oid WHERE nspname = \$s\$$schema\$s\$
+		FROM pg_namespace n LEFT JOIN grants g ON g.kind = 'schema' AND g.oid = n.oid WHERE nspname IN (\$s\$$schema\$s\$, 'metrics_bi')
 	UNION ALL
 		SELECT concat_ws(' | ', 'relation', r.oid::regclass, relkind, relpersistence, pg_get_userbyid(relowner), relreplident,
 			relrowsecurity, relforcerowsecurity, relispartition, reltablespace, reloptions::text,
