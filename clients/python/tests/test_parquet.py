@@ -264,7 +264,7 @@ def test_errors_are_said_and_leave_nothing(database: TestDatabase, tmp_path: Pat
 
     for wrong, reason in (
         ({"custom_metrics": "{"}, "no JSON: '{'"),
-        ({"custom_metrics": "[]"}, "custom_metrics"),
+        ({"custom_metrics": "[1]"}, "custom_metrics"),
         ({"timestamp": None}, "without timestamp"),
         ({"worker_id": None}, "without worker_id"),
         ({"run_id": None}, "without run_id"),
