@@ -56,6 +56,7 @@ INSERT INTO call VALUES
     ('metrics_perf_signatures', ARRAY['autoland', 'talos', 'p', 'h', '1', 'true', '2024-01-01 00:00+00', '2024-01-01 00:00+00'],
         '{framework,platform,signature_hash,parent_id,subtests,since,until}'),
     ('metrics_perf_compare', ARRAY['autoland', '{1}', '{1}', 'autoland', 'talos', 'true', 'true', '10'], '{new_repository,framework}'),
+    ('metrics_expire_perf', ARRAY[NULL, '10'], '{repository}'),
     ('metrics_generate_alerts', ARRAY['autoland', 'talos', '14 days'], '{framework}'),
     ('metrics_perf_alert', ARRAY['autoland', '1', '14 days'], '{}'),
     ('metrics_perf_changes', ARRAY['autoland', '1', '2024-01-01 00:00+00'], '{since}'),

@@ -69,7 +69,7 @@ def test_the_readme(database: TestDatabase, environment: dict[str, str], tmp_pat
     assert len(files.list_runs()) == 2
     [commands] = SHELL
     database.execute("TRUNCATE metrics.pipeline_runs CASCADE")
-    for new in (2, 0):
+    for _ in range(2):
         for command in reversed(commands.replace("dbname=postgres", "service=test").splitlines()):
             subprocess.run(
                 command.split("#")[0],

@@ -24,8 +24,9 @@ from metrics_ext import (
     OperatorMetrics,
     RunMetrics,
     StageMetrics,
+    models,
+    writer,
 )
-from metrics_ext import models, writer
 from metrics_ext.collector import MAX_SAMPLES
 
 NOON = datetime(2026, 1, 24, 12, tzinfo=timezone.utc)

@@ -262,10 +262,17 @@ def test_errors_are_said_and_leave_nothing(database: TestDatabase, tmp_path: Pat
     assert "no run run_x" in refused("import", "-d", database.conninfo, tmp_path, "run_x")
     assert "nobody" in refused("export", "-d", "dbname=nobody_has_it", tmp_path / "new")
 
-    write_foreign(
-        tmp_path, "operators", "x.parquet", [operator().to_dict() | {"custom_metrics": "{"}]
-    )
-    refused("import", "-d", database.conninfo, tmp_path)
+    for wrong, reason in (
+        ({"custom_metrics": "{"}, "no JSON: '{'"),
+        ({"custom_metrics": "[1]"}, "custom_metrics"),
+        ({"timestamp": None}, "without timestamp"),
+        ({"worker_id": None}, "without worker_id"),
+        ({"run_id": None}, "without run_id"),
+        ({"input_records": -1}, "input_records"),
+    ):
+        row = operator().to_dict() | {"custom_metrics": "{}"} | wrong
+        write_foreign(tmp_path, "operators", "x.parquet", [row])
+        assert reason in refused("import", "-d", database.conninfo, tmp_path)
     for table, reason in (
         (pa.table({"run_id": ["run_a"]}), "has no column"),
         (pa.table({name: ["x"] for name, _ in columns(SCHEMAS["operators"])}), "x.parquet"),

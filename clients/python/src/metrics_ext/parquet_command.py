@@ -151,12 +151,16 @@ def _metrics(row: Row) -> OperatorMetrics:
     return OperatorMetrics(**{**dict.fromkeys(_NUMBERS, 0), **given, "custom_metrics": document})
 
 
-# What of a row may be missing.
+# What a row has to have, and what of it is 0 if it is missing.
+_REQUIRED = {"stage_name", "operator_name", "worker_id", "timestamp", "start_time"}
 _NUMBERS = [field.name for field in OPERATOR_SCHEMA if field.type in (pa.int64(), pa.float64())]
 
 
 def _document(text: str | None) -> Any:
-    return json.loads(text) if text else {}
+    try:
+        return json.loads(text) if text else {}
+    except ValueError as error:
+        raise CommandError(f"no JSON: {text!r:.80}") from error
 
 
 def _files_of_runs(folder: Path, schema: pa.Schema) -> dict[str, list[Path]]:
@@ -190,6 +194,9 @@ def _rows(paths: Iterable[Path], schema: pa.Schema, run_id: str) -> Iterator[Row
                     table = table.filter(pc.equal(table["run_id"], run_id)).cast(schema)
                 except pa.ArrowException as error:
                     raise CommandError(f"{path}: {error}") from error
+                for name in _REQUIRED & set(schema.names):
+                    if table[name].null_count:
+                        raise CommandError(f"{path} has rows of run {run_id} without {name}")
                 yield from table.to_pylist()
 
 
@@ -214,7 +221,7 @@ def main() -> None:
             runs, rows = action(database, arguments.folder, arguments.run_id)
         finally:
             database.close()
-    except (CommandError, OSError, psycopg.Error, ValueError) as error:
+    except (CommandError, OSError, psycopg.Error) as error:
         sys.exit(f"metrics-parquet: {error}")
     done = "exported" if arguments.command == "export" else "new in the database"
     print(f"{runs} runs, {rows} rows of operators {done}")
