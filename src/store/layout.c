@@ -44,6 +44,7 @@ static const LayoutVersion layouts[] = {
 	[LAYOUT_1_0] = {"1.0", no_locks, layout_steps_1_0},
 	[LAYOUT_1_1] = {"1.1", layout_locks_1_1, layout_steps_1_1},
 	[LAYOUT_1_2] = {"1.2", no_locks, no_steps},
+	[LAYOUT_1_3] = {"1.3", no_locks, no_steps},
 };
 
 /* The name of a layout; the version of the extension that brought it. */

@@ -22,9 +22,10 @@ typedef enum StoreLayout
 	LAYOUT_1_0,
 	LAYOUT_1_1,
 	LAYOUT_1_2,
+	LAYOUT_1_3,
 } StoreLayout;
 
-#define LAYOUT_NEWEST LAYOUT_1_2
+#define LAYOUT_NEWEST LAYOUT_1_3
 
 typedef struct MetricsStore
 {
