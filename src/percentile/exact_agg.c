@@ -270,13 +270,15 @@ check_weights(ExactState *state)
 Datum
 metrics_percentiles_deserialize(PG_FUNCTION_ARGS)
 {
-	bytea	   *value = PG_GETARG_BYTEA_PP(0);
-	ExactState *state = palloc0(sizeof(ExactState));
+	bytea	   *value;
+	ExactState *state;
 	StringInfoData buffer;
 	int64		count;
 	Size		size;
 
 	check_aggregate(fcinfo, NULL);
+	value = PG_GETARG_BYTEA_PP(0);
+	state = palloc0(sizeof(ExactState));
 	buffer.data = VARDATA_ANY(value);
 	buffer.len = VARSIZE_ANY_EXHDR(value);
 	buffer.maxlen = buffer.len;

@@ -2,11 +2,9 @@
  * lttb_agg.c
  *	  Aggregates metrics_lttb(x, y, points), for x of type float8 and timestamptz.
  *
- * The state holds every point, so that their order does not matter.  Points of
- * equal x are taken in order of y, which makes the answer independent of plan
- * and input order.  An x that is no finite number has no place on an axis and
- * is skipped like NULL.  A y that is none stays, and weighs as 0 in the choice
- * of points, as in metrics_timeseries().
+ * An x that is no finite number has no place on an axis and is skipped like
+ * NULL.  A y that is none stays, and weighs as 0 in the choice of points, as in
+ * metrics_timeseries().
  */
 #include "postgres.h"
 
@@ -17,7 +15,6 @@
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "utils/array.h"
-#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -25,6 +22,8 @@
 
 #include "args.h"
 #include "percentile/lttb.h"
+#include "percentile/select.h"
+#include "percentile/series.h"
 
 PG_FUNCTION_INFO_V1(metrics_lttb_add);
 PG_FUNCTION_INFO_V1(metrics_lttb_add_time);
@@ -33,64 +32,17 @@ PG_FUNCTION_INFO_V1(metrics_lttb_serialize);
 PG_FUNCTION_INFO_V1(metrics_lttb_deserialize);
 PG_FUNCTION_INFO_V1(metrics_lttb_final);
 
-typedef struct Sample
-{
-	union
-	{
-		double		number;
-		TimestampTz time;
-	}			x;
-	double		y;
-} Sample;
-
 typedef struct LttbState
 {
 	int32		points;			/* how many to choose */
 	bool		is_time;
-	bool		sorted;
-	int			count;
-	int			allocated;
-	Sample	   *samples;
+	Series		series;
 } LttbState;
 
-/* A state, whole or serialised, is at most 1 GB, and so is what is returned. */
-#define MAX_SAMPLES ((int) ((MaxAllocSize - 64) / sizeof(Sample)))
+/* What is returned is at most 1 GB. */
 #define MAX_RESULT_POINTS ((int) (MaxAllocSize / 64))
 
 #define SERIAL_VERSION 1
-#define SERIAL_HEADER_SIZE (1 + 1 + 4 + 4)
-
-static inline int
-compare_numbers(const Sample *a, const Sample *b)
-{
-	if (a->x.number != b->x.number)
-		return a->x.number < b->x.number ? -1 : 1;
-	return float8_cmp_internal(a->y, b->y);
-}
-
-static inline int
-compare_times(const Sample *a, const Sample *b)
-{
-	if (a->x.time != b->x.time)
-		return a->x.time < b->x.time ? -1 : 1;
-	return float8_cmp_internal(a->y, b->y);
-}
-
-#define ST_SORT sort_by_number
-#define ST_ELEMENT_TYPE Sample
-#define ST_COMPARE compare_numbers
-#define ST_SCOPE static
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-#define ST_SORT sort_by_time
-#define ST_ELEMENT_TYPE Sample
-#define ST_COMPARE compare_times
-#define ST_SCOPE static
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 /* A new state with room for a number of samples, in the current context. */
 static LttbState *
@@ -100,32 +52,15 @@ new_state(int32 points, bool is_time, int room)
 
 	state->points = points;
 	state->is_time = is_time;
-	state->sorted = true;
-	state->allocated = Max(room, 64);
-	state->samples = palloc_array(Sample, state->allocated);
+	series_init(&state->series, room);
 	return state;
 }
 
-/* Make room for more samples. */
-static void
-reserve(LttbState *state, int more)
+/* Has an x a place on the axis? */
+static bool
+is_finite(int64 x, bool is_time)
 {
-	if (more <= state->allocated - state->count)
-		return;
-	if (more > MAX_SAMPLES - state->count)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("metrics_lttb takes at most %d points", MAX_SAMPLES),
-				 errhint("Narrow the series with WHERE, or group it into intervals first.")));
-	state->allocated = (int) Min((int64) MAX_SAMPLES,
-								 Max((int64) state->allocated * 2, (int64) state->count + more));
-	state->samples = repalloc(state->samples, state->allocated * sizeof(Sample));
-}
-
-static inline int
-compare_samples(const LttbState *state, const Sample *a, const Sample *b)
-{
-	return state->is_time ? compare_times(a, b) : compare_numbers(a, b);
+	return is_time ? !TIMESTAMP_NOT_FINITE(x) : isfinite(key_to_float8(x));
 }
 
 /*
@@ -159,19 +94,10 @@ add_sample(FunctionCallInfo fcinfo, bool is_time)
 
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2))
 		goto done;
-	if (is_time)
-	{
-		sample.x.time = PG_GETARG_TIMESTAMPTZ(1);
-		if (TIMESTAMP_NOT_FINITE(sample.x.time))
-			goto done;
-	}
-	else
-	{
-		sample.x.number = PG_GETARG_FLOAT8(1);
-		if (!isfinite(sample.x.number))
-			goto done;
-	}
+	sample.x = is_time ? PG_GETARG_TIMESTAMPTZ(1) : float8_to_key(PG_GETARG_FLOAT8(1));
 	sample.y = PG_GETARG_FLOAT8(2);
+	if (!is_finite(sample.x, is_time))
+		goto done;
 
 	if (state == NULL)
 	{
@@ -180,11 +106,7 @@ add_sample(FunctionCallInfo fcinfo, bool is_time)
 		state = new_state(points, is_time, 0);
 		MemoryContextSwitchTo(old_context);
 	}
-	reserve(state, 1);
-	if (state->sorted && state->count > 0 &&
-		compare_samples(state, &state->samples[state->count - 1], &sample) > 0)
-		state->sorted = false;
-	state->samples[state->count++] = sample;
+	series_add(&state->series, sample);
 
 done:
 	if (state == NULL)
@@ -221,7 +143,7 @@ metrics_lttb_combine(PG_FUNCTION_ARGS)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(context);
 
-		state = new_state(other->points, other->is_time, other->count);
+		state = new_state(other->points, other->is_time, other->series.count);
 		MemoryContextSwitchTo(old_context);
 	}
 	if (state->points != other->points)
@@ -231,13 +153,7 @@ metrics_lttb_combine(PG_FUNCTION_ARGS)
 						state->points, other->points),
 				 errhint("Give a constant, or group by it.")));
 
-	reserve(state, other->count);
-	memcpy(state->samples + state->count, other->samples, other->count * sizeof(Sample));
-	state->sorted = other->sorted && (state->count == 0 ||
-									  (state->sorted &&
-									   compare_samples(state, &state->samples[state->count - 1],
-													   &other->samples[0]) <= 0));
-	state->count += other->count;
+	series_append(&state->series, &other->series);
 	PG_RETURN_POINTER(state);
 }
 
@@ -249,62 +165,46 @@ metrics_lttb_serialize(PG_FUNCTION_ARGS)
 
 	aggregate_context(fcinfo);
 	pq_begintypsend(&buf);
-	enlargeStringInfo(&buf, SERIAL_HEADER_SIZE + state->count * sizeof(Sample));
 	pq_sendbyte(&buf, SERIAL_VERSION);
 	pq_sendbyte(&buf, state->is_time);
 	pq_sendint32(&buf, state->points);
-	pq_sendint32(&buf, state->count);
-	for (int i = 0; i < state->count; i++)
-	{
-		pq_sendint64(&buf, state->samples[i].x.time);	/* or the image of a number */
-		pq_sendfloat8(&buf, state->samples[i].y);
-	}
+	series_send(&buf, &state->series);
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buf));
 }
 
-/* Trusts nothing but that whoever wrote it may choose the points at will. */
+static void
+invalid_serial(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+			 errmsg("invalid partial result of metrics_lttb")));
+}
+
 Datum
 metrics_lttb_deserialize(PG_FUNCTION_ARGS)
 {
 	bytea	   *serial;
 	StringInfoData buf;
 	LttbState  *state;
-	int			version;
-	int			is_time;
-	int32		points;
-	int32		count;
 
 	aggregate_context(fcinfo);
 	serial = PG_GETARG_BYTEA_PP(0);
 	initStringInfo(&buf);
 	appendBinaryStringInfo(&buf, VARDATA_ANY(serial), VARSIZE_ANY_EXHDR(serial));
 
-	version = pq_getmsgbyte(&buf);
-	is_time = pq_getmsgbyte(&buf);
-	points = pq_getmsgint(&buf, 4);
-	count = pq_getmsgint(&buf, 4);
-	if (version != SERIAL_VERSION || is_time > 1 || points < 2 || count < 0 || count > MAX_SAMPLES ||
-		(Size) (buf.len - buf.cursor) != count * sizeof(Sample))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid partial result of metrics_lttb")));
-
-	state = new_state(points, is_time == 1, count);
-	for (int i = 0; i < count; i++)
+	if (pq_getmsgbyte(&buf) != SERIAL_VERSION)
+		invalid_serial();
+	state = palloc0_object(LttbState);
+	state->is_time = pq_getmsgbyte(&buf) != 0;
+	state->points = pq_getmsgint(&buf, 4);
+	if (state->points < 2)
+		invalid_serial();
+	series_receive(&buf, &state->series);
+	for (int i = 0; i < state->series.count; i++)
 	{
-		Sample	   *sample = &state->samples[i];
-
-		sample->x.time = pq_getmsgint64(&buf);
-		sample->y = pq_getmsgfloat8(&buf);
-		if (is_time ? TIMESTAMP_NOT_FINITE(sample->x.time) : !isfinite(sample->x.number))
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-					 errmsg("invalid partial result of metrics_lttb")));
-		if (i > 0 && compare_samples(state, &state->samples[i - 1], sample) > 0)
-			state->sorted = false;
+		if (!is_finite(state->series.samples[i].x, state->is_time))
+			invalid_serial();
 	}
-	state->count = count;
-	pq_getmsgend(&buf);
 	pfree(buf.data);
 	PG_RETURN_POINTER(state);
 }
@@ -313,31 +213,24 @@ metrics_lttb_deserialize(PG_FUNCTION_ARGS)
 static int
 choose(LttbState *state, int **chosen)
 {
+	const Series *series = &state->series;
 	LttbPoint  *points;
 	int			nchosen;
 
-	if (!state->sorted)
+	series_sort(&state->series);
+	*chosen = palloc_array(int, Min(series->count, state->points) + 1);
+	points = palloc_array(LttbPoint, series->count + 1);
+	for (int i = 0; i < series->count; i++)
 	{
-		if (state->is_time)
-			sort_by_time(state->samples, state->count);
-		else
-			sort_by_number(state->samples, state->count);
-		state->sorted = true;
-	}
-
-	*chosen = palloc_array(int, Min(state->count, state->points) + 1);
-	points = palloc_array(LttbPoint, state->count + 1);
-	for (int i = 0; i < state->count; i++)
-	{
-		const Sample *sample = &state->samples[i];
+		const Sample *sample = &series->samples[i];
 
 		/* Microseconds since the first: exact, where absolute ones may not be. */
 		points[i].x = state->is_time ?
-			(double) ((uint64) sample->x.time - (uint64) state->samples[0].x.time) :
-			sample->x.number;
+			(double) ((uint64) sample->x - (uint64) series->samples[0].x) :
+			key_to_float8(sample->x);
 		points[i].y = isfinite(sample->y) ? sample->y : 0;
 	}
-	nchosen = lttb_select(points, state->count, *chosen, state->points);
+	nchosen = lttb_select(points, series->count, *chosen, state->points);
 	pfree(points);
 	return nchosen;
 }
@@ -357,9 +250,9 @@ metrics_lttb_final(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	state = (LttbState *) PG_GETARG_POINTER(0);
-	if (state->count == 0)
+	if (state->series.count == 0)
 		PG_RETURN_NULL();
-	if (Min(state->count, state->points) > MAX_RESULT_POINTS)
+	if (Min(state->series.count, state->points) > MAX_RESULT_POINTS)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("metrics_lttb returns at most %d points", MAX_RESULT_POINTS),
@@ -371,9 +264,9 @@ metrics_lttb_final(PG_FUNCTION_ARGS)
 	rows = palloc_array(Datum, nchosen);
 	for (int i = 0; i < nchosen; i++)
 	{
-		const Sample *sample = &state->samples[chosen[i]];
-		Datum		values[] = {state->is_time ? TimestampTzGetDatum(sample->x.time) :
-			Float8GetDatum(sample->x.number), Float8GetDatum(sample->y)};
+		const Sample *sample = &state->series.samples[chosen[i]];
+		Datum		values[] = {state->is_time ? TimestampTzGetDatum(sample->x) :
+			Float8GetDatum(key_to_float8(sample->x)), Float8GetDatum(sample->y)};
 		bool		nulls[] = {false, false};
 
 		CHECK_FOR_INTERRUPTS();

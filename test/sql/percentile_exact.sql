@@ -203,11 +203,30 @@ RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 RESET enable_partitionwise_aggregate;
 
--- B23: support functions called directly: core itself lets no one pass the state
-SELECT metrics_percentiles_trans(NULL, 1::float8);
-SELECT metrics_percentiles_combine(NULL::internal, NULL::internal);
-SELECT metrics_percentiles_deserialize('\x00'::bytea, NULL);
-SELECT metrics_percentiles_final(NULL);
+-- B23: support functions of all aggregates, called directly. SQL lets no one
+-- pass an internal argument, so each is declared once more, with bytea for it.
+DO $$
+DECLARE
+    f record;
+    calls int = 0;
+BEGIN
+    FOR f IN SELECT p.oid, pronargs, format('CREATE FUNCTION pg_temp.direct(%s) RETURNS %s AS %L, %L LANGUAGE C',
+            (SELECT string_agg(replace(t::regtype::text, 'internal', 'bytea'), ', ') FROM unnest(proargtypes) t),
+            replace(prorettype::regtype::text, 'internal', 'bytea'), probin, prosrc) AS declaration
+        FROM pg_proc p WHERE proname LIKE 'metrics%' AND 'internal'::regtype = ANY (proargtypes) AND proname <> 'metrics_sketch_recv'
+        ORDER BY p.oid
+    LOOP
+        EXECUTE f.declaration;
+        BEGIN
+            EXECUTE format('SELECT pg_temp.direct(%s)', array_to_string(array_fill('NULL'::text, ARRAY[f.pronargs::int]), ', '));
+            RAISE WARNING '%: no error', f.oid::regprocedure;
+        EXCEPTION WHEN object_not_in_prerequisite_state THEN
+            calls = calls + 1;
+        END;
+        DROP FUNCTION pg_temp.direct;
+    END LOOP;
+    ASSERT calls > 70, calls;
+END $$;
 
 -- Every object says what it is for
 SELECT count(*) AS without_comment

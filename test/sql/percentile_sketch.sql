@@ -188,19 +188,6 @@ SELECT is_near(r[2], 2) OR is_near(r[2], 1), r[1], r[3] FROM (SELECT metrics_per
 	FROM unnest('{1, Infinity, 2}'::float8[]) v) s;
 SELECT is_near(r[2], 1), r[1], is_near(r[3], 2) FROM (SELECT metrics_percentiles(metrics_sketch(v)::text::metrics_sketch, '{0, .5, 1}') AS r
 	FROM unnest('{1, -Infinity, 2}'::float8[]) v) s;
--- B23: the support functions, without an aggregate
-SELECT metrics_sketch_trans(NULL, 1);
-CREATE TABLE support (id int GENERATED ALWAYS AS IDENTITY, symbol text, types text, arguments text);
-INSERT INTO support (symbol, types, arguments) VALUES
-	('metrics_sketch_trans', 'bytea, float8', 'NULL, 1'), ('metrics_sketch_trans', 'bytea, float8', 'NULL, NULL'), ('metrics_sketch_trans', 'bytea, float8, float8', 'NULL, NULL, NULL'),
-	('metrics_sketch_weighted_trans', 'bytea, float8, bigint', 'NULL, 1, 1'), ('metrics_sketch_merge_trans', 'bytea, metrics_sketch', 'NULL, NULL'),
-	('metrics_sketch_combine', 'bytea, bytea', 'NULL, NULL'), ('metrics_sketch_serialize', 'bytea', 'NULL'), ('metrics_sketch_deserialize', 'bytea, bytea', 'NULL, NULL'),
-	('metrics_sketch_final', 'bytea', 'NULL'), ('metrics_sketch_window_add', 'bytea, float8', 'NULL, 1'), ('metrics_sketch_window_remove', 'bytea, float8', 'NULL, 1'),
-	('metrics_sketch_window_final', 'bytea', 'NULL');
-SELECT format('CREATE FUNCTION direct_%s(%s) RETURNS bytea AS ''$libdir/metrics_ext'', %L LANGUAGE C', id, types, symbol) FROM support ORDER BY id
-\gexec
-SELECT symbol, arguments, try('', format('direct_%s(%s)', id, arguments)) FROM support ORDER BY id;
-
 -- C02, and what is not a value of the sketch
 SELECT y, metrics_rank(s, y) FROM (SELECT metrics_sketch(v) AS s FROM generate_series(1, 4) v) s,
 	unnest('{-Infinity, -1, 0, .5, 1, 2, 3, 4, 5, Infinity, NaN}'::float8[]) y;
