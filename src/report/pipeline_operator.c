@@ -469,7 +469,7 @@ metrics_report_operator(PG_FUNCTION_ARGS)
 	check_operator(&row);
 
 	PreventCommandIfReadOnly("metrics_report_operator()");
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 	SPI_connect();
 	written = write_operators(&store, &row, 1);
 	SPI_finish();
@@ -656,7 +656,7 @@ metrics_report_operators(PG_FUNCTION_ARGS)
 	rows = palloc_extended(mul_size(sizeof(OperatorRow), Max(count, 1)), MCXT_ALLOC_HUGE);
 
 	PreventCommandIfReadOnly("metrics_report_operators()");
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 
 	context.previous = error_context_stack;
 	error_context_stack = &context;
