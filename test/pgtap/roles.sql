@@ -29,20 +29,6 @@ SELECT is((SELECT count(*)::int FROM pg_class c WHERE relnamespace = 'metrics'::
 SELECT is((SELECT count(*)::int FROM pg_class c, pg_namespace n WHERE c.relnamespace = n.oid AND n.nspname = 'metrics' AND c.relkind IN ('r', 'p')
            AND has_table_privilege('metrics_test_nobody', c.oid, 'SELECT')), 0, 'nobody else reads');
 
-CREATE FUNCTION helper.as_role(role name, statement text) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    got text := 'ok';
-BEGIN
-    EXECUTE format('SET LOCAL ROLE %I', role);
-    BEGIN
-        EXECUTE statement;
-    EXCEPTION WHEN OTHERS THEN
-        got := SQLSTATE;
-    END;
-    RESET ROLE;
-    RETURN got;
-END $$;
 CREATE TEMP TABLE call (n serial, writes boolean, call text);
 INSERT INTO call (writes, call) VALUES
     (true, $$metrics_register_trial(7, 0, 1, 'loss')$$), (true, $$metrics_register_trial(7, 1)$$),

@@ -256,3 +256,19 @@ EXCEPTION
     WHEN SQLSTATE 'ZZZZZ' THEN RETURN 'ok';
     WHEN OTHERS THEN RETURN SQLSTATE;
 END $$;
+
+-- What comes of a statement of a role: ok, or a SQLSTATE.
+CREATE FUNCTION helper.as_role(role name, statement text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    got text := 'ok';
+BEGIN
+    EXECUTE format('SET LOCAL ROLE %I', role);
+    BEGIN
+        EXECUTE statement;
+    EXCEPTION WHEN OTHERS THEN
+        got := SQLSTATE;
+    END;
+    RESET ROLE;
+    RETURN got;
+END $$;
