@@ -300,7 +300,7 @@ metrics_partition_by_time(PG_FUNCTION_ARGS)
 	retention = positive_interval(fcinfo, 2, "retention");
 
 	PreventCommandIfReadOnly("metrics_partition_by_time()");
-	store_open(fcinfo, AccessShareLock, &store);
+	store_open_since(fcinfo, AccessShareLock, LAYOUT_1_4, &store);
 	store_check_owner(&store);
 	SPI_connect();
 	act_as(store_owner(&store), "pg_catalog, pg_temp", &saved);

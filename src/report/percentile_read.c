@@ -10,7 +10,6 @@
 #include "utils/timestamp.h"
 
 #include "args.h"
-#include "report/pipeline.h"
 #include "report/trial.h"
 
 PG_FUNCTION_INFO_V1(metrics_percentiles_read);
@@ -137,7 +136,7 @@ metrics_operator_percentiles(PG_FUNCTION_ARGS)
 		if (PG_ARGISNULL(i))
 			nulls[i] = 'n';
 	}
-	pipeline_open(fcinfo, AccessShareLock, &store);
+	store_open_since(fcinfo, AccessShareLock, LAYOUT_1_4, &store);
 	store_return_rows(fcinfo, &store, &operator_query, NULL, values, nulls);
 	return (Datum) 0;
 }

@@ -32,18 +32,6 @@ PG_FUNCTION_INFO_V1(metrics_finish_stage);
 PG_FUNCTION_INFO_V1(metrics_list_runs);
 PG_FUNCTION_INFO_V1(metrics_drop_runs);
 
-/* Open the store for what it has since 1.4. */
-void
-pipeline_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
-{
-	store_open(fcinfo, lockmode, store);
-	if (store->layout < LAYOUT_1_4)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("pipelines are not supported by store layout %s", layout_name(store->layout)),
-				 errhint("Call metrics_upgrade_store().")));
-}
-
 void
 run_unknown(const char *run_id)
 {
@@ -129,7 +117,7 @@ metrics_start_run(PG_FUNCTION_ARGS)
 	values[2] = TimestampTzGetDatum(event_time(fcinfo, 2));
 
 	PreventCommandIfReadOnly("metrics_start_run()");
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 	SPI_connect();
 	store_execute(&store, &start_run_query, NULL, values, NULL);
 	SPI_finish();
@@ -162,7 +150,7 @@ end_run(FunctionCallInfo fcinfo, const char *status)
 	values[1] = CStringGetTextDatum(status);
 	values[2] = TimestampTzGetDatum(event_time(fcinfo, 1));
 
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 	SPI_connect();
 	if (store_execute(&store, &end_run_query, NULL, values, NULL) == 0)
 	{
@@ -225,7 +213,7 @@ metrics_start_stage(PG_FUNCTION_ARGS)
 	values[2] = TimestampTzGetDatum(at);
 
 	PreventCommandIfReadOnly("metrics_start_stage()");
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 	SPI_connect();
 	if (store_execute(&store, &run_query, NULL, values, NULL) == 0)
 		run_unknown(run_id);
@@ -256,7 +244,7 @@ metrics_finish_stage(PG_FUNCTION_ARGS)
 	values[2] = TimestampTzGetDatum(event_time(fcinfo, 2));
 
 	PreventCommandIfReadOnly("metrics_finish_stage()");
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 	SPI_connect();
 	if (store_execute(&store, &finish_stage_query, NULL, values, NULL) == 0)
 		ereport(ERROR,
@@ -279,7 +267,7 @@ metrics_list_runs(PG_FUNCTION_ARGS)
 {
 	MetricsStore store;
 
-	pipeline_open(fcinfo, AccessShareLock, &store);
+	store_open_since(fcinfo, AccessShareLock, LAYOUT_1_4, &store);
 	store_return_rows(fcinfo, &store, &list_runs_query, NULL, NULL, NULL);
 	return (Datum) 0;
 }
@@ -343,7 +331,7 @@ metrics_drop_runs(PG_FUNCTION_ARGS)
 	values[0] = TimestampTzGetDatum(older_than);
 
 	PreventCommandIfReadOnly("metrics_drop_runs()");
-	pipeline_open(fcinfo, RowExclusiveLock, &store);
+	store_open_since(fcinfo, RowExclusiveLock, LAYOUT_1_4, &store);
 	store_check_owner(&store);
 	SPI_connect();
 	drop_old_ranges(&store, older_than);

@@ -12,7 +12,6 @@
 #include "store/store.h"
 
 /* pipeline.c */
-extern void pipeline_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store);
 pg_noreturn extern void run_unknown(const char *run_id);
 extern void run_check_open(const char *run_id, const char *status, TimestampTz end_time, TimestampTz at);
 extern void check_pipeline_time(const char *name, TimestampTz at);

@@ -242,6 +242,19 @@ store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode, MetricsStore *store)
 		store_activate(store);
 }
 
+/* The same for what the store has since a layout. */
+void
+store_open_since(FunctionCallInfo fcinfo, LOCKMODE lockmode, StoreLayout layout, MetricsStore *store)
+{
+	store_open(fcinfo, lockmode, store);
+	if (store->layout < layout)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("store layout %s has no tables for this, %s is needed",
+						layout_name(store->layout), layout_name(layout)),
+				 errhint("Call metrics_upgrade_store().")));
+}
+
 /* A relation of the store by name; an error if it is not there. */
 Oid
 store_relation(const MetricsStore *store, const char *relname)

@@ -62,6 +62,8 @@ extern bool store_find(FunctionCallInfo fcinfo, MetricsStore *store);
 extern bool store_find_registered(Oid registry, MetricsStore *store);
 extern void store_open(FunctionCallInfo fcinfo, LOCKMODE lockmode,
 					   MetricsStore *store);
+extern void store_open_since(FunctionCallInfo fcinfo, LOCKMODE lockmode, StoreLayout layout,
+							 MetricsStore *store);
 extern Oid	store_relation(const MetricsStore *store, const char *relname);
 extern Oid	store_owner(const MetricsStore *store);
 extern void store_check_owner(const MetricsStore *store);

@@ -2,7 +2,7 @@
 BEGIN;
 SET client_min_messages TO warning;
 CREATE EXTENSION metrics_ext;
-SELECT plan(31);
+SELECT * FROM no_plan();
 
 CREATE FUNCTION no_store(statement text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -22,7 +22,10 @@ SELECT no_store('SELECT * FROM ' || f) FROM unnest(ARRAY[
     $$metrics_report_batch('[{"trial_id": 1, "metric_group": "cpu", "metrics": {}}]')$$, $$metrics_recompute_summary(1)$$, $$metrics_populate(1, 1)$$,
     $$metrics_grant(current_user, 'reader')$$, $$metrics_rows(1)$$, $$metrics_timeseries(1, 'training', 'a')$$,
     $$metrics_trials_snapshot(1, 'training', 'a', 1)$$, $$metrics_names(1)$$, $$metrics_best_trial(1)$$,
-    $$metrics_profiling_rows(1, 'cpu')$$, $$metrics_profiling_series(1)$$, $$metrics_route_group('a')$$, $$metrics_unroute_group('a')$$]) f;
+    $$metrics_profiling_rows(1, 'cpu')$$, $$metrics_profiling_series(1)$$, $$metrics_route_group('a')$$, $$metrics_unroute_group('a')$$,
+    $$metrics_start_run()$$, $$metrics_finish_run('r')$$, $$metrics_fail_run('r')$$, $$metrics_start_stage('r', 's')$$, $$metrics_finish_stage('r', 's')$$,
+    $$metrics_report_operator('r', 's', 'o', 'w', 1, 1, 1)$$, $$metrics_report_operators('[]')$$, $$metrics_list_runs()$$, $$metrics_drop_runs(now())$$,
+    $$metrics_partition_by_time('pg_class', '1 day')$$, $$metrics_operator_percentiles('1 day')$$]) f;
 SELECT is_empty('SELECT * FROM metrics_pending_keys', 'without a store nothing waits');
 SELECT is(metrics_upgrade_store(), NULL, 'without a store there is nothing to upgrade');
 

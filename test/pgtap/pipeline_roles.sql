@@ -7,20 +7,6 @@ SELECT plan(45);
 CREATE ROLE metrics_test_bi;
 CREATE ROLE metrics_test_reader;
 CREATE ROLE metrics_test_writer;
-CREATE FUNCTION helper.as_role(role name, statement text) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    got text := 'ok';
-BEGIN
-    EXECUTE format('SET LOCAL ROLE %I', role);
-    BEGIN
-        EXECUTE statement;
-    EXCEPTION WHEN OTHERS THEN
-        got := SQLSTATE;
-    END;
-    RESET ROLE;
-    RETURN got;
-END $$;
 CREATE FUNCTION helper.count_as(role name, relation text) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -151,6 +151,8 @@ is($node->safe_psql('aged', q{BEGIN; SELECT metrics_report(1, 'training', '{"los
 	't|t', 'the 1.0 store takes the reports that it took');
 refuses($node, 'aged', q{SELECT metrics_report(1, 'cpu', '{"u": 1}', NULL, 1)}, '0A000', '(?s:.*)HINT:.*metrics_upgrade_store', 'and refuses profiling metrics with a hint');
 refuses($node, 'aged', q{SELECT metrics_report(1, 'training', '{"u": 1}', 40, 1, now())}, '0A000', '(?s:.*)HINT:.*metrics_upgrade_store', 'and a report time');
+refuses($node, 'aged', "SELECT $_", '0A000', '(?s:.*)HINT:.*metrics_upgrade_store', "and $_")
+  for 'metrics_start_run()', 'metrics_list_runs()', q{metrics_partition_by_time('metrics.raw_steps', '1 day')}, q{metrics_grant('reader', 'bi')};
 is($node->safe_psql('aged', q{SELECT count(*) FROM metrics_rows(1)}), '60', 'readers read it');
 is($node->safe_psql('aged', q{SELECT count(*) FROM metrics_profiling_rows(1, 'cpu')}), '0', 'profiling readers find nothing');
 is($node->safe_psql('aged', q{SELECT count(*) FROM metrics_profiling_series(1)}), '0', 'and no series');
