@@ -470,7 +470,8 @@ grant_bi(const MetricsStore *store, const char *role)
 				 errhint("Run ALTER EXTENSION metrics_ext UPDATE, or metrics_upgrade_store() if the extension is at the newest version.")));
 	store_grant_views(store, role);
 	store_grant_pipeline(store, role, false);
-	run_sql("GRANT SELECT ON %1$s.metrics, %1$s.metrics_partition_kind TO %2$s",
+	run_sql("GRANT SELECT ON %1$s.metrics, %1$s.metrics_partition_kind, %1$s.metrics_managed_table,"
+			" %1$s.metrics_partition TO %2$s",
 			quote_identifier(store->schema), role);
 }
 

@@ -28,6 +28,7 @@ typedef struct StoreView
 /* Each list ends with a name that is NULL; a view stands after those that it reads. */
 extern const StoreView store_views_pipeline[];
 extern const StoreView store_views_trial[];
+extern const StoreView store_views_partition[];
 
 /* Division that is 0 where there is nothing to divide by. */
 #define RATIO(numerator, denominator) "@extension@.metrics_ratio(" numerator ", " denominator ")"

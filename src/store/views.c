@@ -20,7 +20,9 @@
 #include "store/store.h"
 #include "store/view.h"
 
-static const StoreView *const view_lists[] = {store_views_pipeline, store_views_trial};
+static const StoreView *const view_lists[] = {
+	store_views_pipeline, store_views_trial, store_views_partition
+};
 
 /* A change of one view. */
 typedef void (*ViewAction) (const MetricsStore *store, const StoreView *view, const void *arg);
