@@ -247,6 +247,8 @@ fill_ranges(const MetricsStore *store, TimeTable *table, const char *partman, co
 
 	/* The views look at the plain table, until they are made again. */
 	store_create_views(store);
+	run_sql("UPDATE %s.metrics_partition SET partition = %s::regclass WHERE partition = %u",
+			quote_identifier(store->schema), quote_literal_cstr(table->name), table->relid);
 	run_sql("DROP TABLE %s", table->plain);
 }
 

@@ -2,7 +2,7 @@
 -- the queries of the source document.
 BEGIN;
 \ir include/store.sql
-SELECT plan(65);
+SELECT plan(68);
 
 SELECT metrics_start_run(format('run_%s', n), '{"batch_size": 100}', timestamptz '2026-01-20 00:00+00' + n * interval '1 day') FROM generate_series(1, 3) n \g /dev/null
 SELECT metrics_start_run('other', '{"batch_size": 200}', '2026-01-22 12:00+00') \g /dev/null
@@ -16,7 +16,7 @@ SELECT metrics_report(1, 'training', '{"loss": 0.5, "note": "x", "bad": "NaN"}',
 
 -- D23: what is in the schema, and of what types.
 SELECT set_eq($$SELECT relname::text FROM pg_class WHERE relnamespace = 'metrics_bi'::regnamespace$$,
-    ARRAY['runs', 'stages', 'operators', 'operator_totals', 'operator_latency', 'stage_bottlenecks', 'run_comparison', 'custom_metrics', 'trial_metrics', 'profiling'], 'D23: the views');
+    ARRAY['runs', 'stages', 'operators', 'operator_totals', 'operator_latency', 'stage_bottlenecks', 'run_comparison', 'custom_metrics', 'trial_metrics', 'profiling', 'partitions'], 'D23: the views');
 SELECT is_empty($$SELECT relname FROM pg_class WHERE relnamespace = 'metrics_bi'::regnamespace AND relkind <> 'v'$$, 'D23: and nothing else');
 SELECT is_empty($$SELECT attrelid::regclass, attname, atttypid::regtype FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'metrics_bi'::regnamespace AND attnum > 0
     AND atttypid::regtype::text <> ALL (ARRAY['text', 'bigint', 'integer', 'double precision', 'timestamp with time zone', 'boolean'])$$, 'D23: of types that BI tools know');
@@ -25,7 +25,7 @@ SELECT is_empty($$SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_c
 SELECT is_empty($$SELECT relname FROM pg_class WHERE relnamespace = 'metrics_bi'::regnamespace AND obj_description(oid) IS NULL$$, 'D23: and each view');
 SELECT set_eq($$SELECT DISTINCT ON (relname) relname || '.' || attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
         WHERE relnamespace = 'metrics_bi'::regnamespace AND atttypid = 'timestamptz'::regtype ORDER BY relname, attnum$$,
-    ARRAY['custom_metrics.timestamp', 'operator_latency.start_time', 'operator_totals.start_time', 'operators.timestamp', 'profiling.end_time',
+    ARRAY['custom_metrics.timestamp', 'operator_latency.start_time', 'operator_totals.start_time', 'operators.timestamp', 'partitions.created', 'profiling.end_time',
         'run_comparison.start_time', 'runs.start_time', 'stage_bottlenecks.start_time', 'stages.timestamp', 'trial_metrics.end_time'], 'D23: the main time comes first');
 CREATE FUNCTION helper.view_columns(view text, n integer) RETURNS text
 LANGUAGE sql STABLE AS $$
