@@ -553,12 +553,12 @@ def test_a_full_disk(
     """Records wait in memory, in order; a record is in the file whole or not at all."""
     collector = MetricsCollector(reporter=reporter)
     with collector.track_run():
-        for limit in (1000, 0, 1001, 2**30):
+        for limit in (1000, 100, 0, 1001, 2**30):
             no_space(limit)
             run_operators(collector, 500)
             assert reporter.flush(10)
     assert reporter.flush(10)
-    assert (database.count(), reporter.refused, reporter.dropped) == (2000, 0, 0)
+    assert (database.count(), reporter.refused, reporter.dropped) == (2500, 0, 0)
     assert database.value("SELECT status FROM metrics_bi.runs") == "completed"
     assert "records wait in memory" in caplog.text
 
