@@ -6,6 +6,7 @@
 #define METRICS_ARGS_H
 
 #include "fmgr.h"
+#include "nodes/parsenodes.h"
 
 #include "compat.h"
 
@@ -36,6 +37,14 @@ aggregate_context(FunctionCallInfo fcinfo)
 
 	check_aggregate(fcinfo, &context);
 	return context;
+}
+
+/* May a procedure commit?  Not if CALL is part of a greater transaction. */
+static inline bool
+may_commit(FunctionCallInfo fcinfo)
+{
+	return fcinfo->context && IsA(fcinfo->context, CallContext) &&
+		!castNode(CallContext, fcinfo->context)->atomic;
 }
 
 #endif							/* METRICS_ARGS_H */

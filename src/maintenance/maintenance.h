@@ -45,6 +45,14 @@ extern Oid	managed_add_now(const MetricsStore *store, Oid parent, const char *ke
 extern void managed_check_kind(const char *kind);
 extern void managed_add_key(const MetricsStore *store, const char *key, const char *kind);
 
+/* failure.c */
+extern char *table_text(Oid relid);
+extern void note_failure(const MetricsStore *store, Oid parent, const char *key, const ErrorData *error);
+extern void note_success(const MetricsStore *store, Oid parent, const char *key);
+extern void forget_failures(const MetricsStore *store, Oid parent, List *keys);
+extern void forget_pending_failures(const MetricsStore *store);
+extern List *waiting_keys(const MetricsStore *store, Oid parent);
+
 /* patience.c */
 extern bool is_contention(const ErrorData *error);
 extern void wait_for_next_attempt(int attempts);

@@ -9,25 +9,13 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
-#include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "common/pg_prng.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "pgstat.h"
-#include "storage/latch.h"
-#include "storage/lmgr.h"
-#include "utils/array.h"
-#include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
-#include "utils/wait_event.h"
 
 #include "args.h"
 #include "guc.h"
@@ -196,99 +184,6 @@ maintenance_is_due(const MetricsStore *store)
 	return due.keys != NIL || (due.beyond_limit > 0 && !due.limit_noted);
 }
 
-static const StoreQuery failed_query = {
-	"INSERT INTO @store@.metrics_failure AS f (parent, partition_key, failed_at, next_attempt, sqlstate, message)"
-	" VALUES ($1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $5, $3, $4)"
-	" ON CONFLICT ON CONSTRAINT metrics_failure_parent_partition_key_key DO UPDATE"
-	" SET attempts = f.attempts + 1, failed_at = EXCLUDED.failed_at, sqlstate = EXCLUDED.sqlstate,"
-	" message = EXCLUDED.message, next_attempt = EXCLUDED.failed_at +"
-	"  LEAST($5 * pg_catalog.power(2, LEAST(f.attempts, 20)), $6)",
-	.nargs = 6, .argtypes = {REGCLASSOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, INTERVALOID}
-};
-
-static Datum
-seconds(double value)
-{
-	Interval   *interval = palloc0(sizeof(Interval));
-
-	interval->time = (int64) (value * USECS_PER_SEC);
-	return IntervalPGetDatum(interval);
-}
-
-/* A table for a message, whether or not it exists. */
-static char *
-table_text(Oid relid)
-{
-	return get_rel_name(relid) ? qualified_name(relid) : psprintf("table with OID %u", relid);
-}
-
-/*
- * Write down that something failed: the next attempt is after a second, then two,
- * four and so on, give or take a quarter, up to an hour.  A lock that was not to
- * be had is asked for more often.
- */
-static void
-note_failure(const MetricsStore *store, Oid parent, const char *key, const ErrorData *error)
-{
-	double		jitter = 0.75 + 0.5 * pg_prng_double(&pg_global_prng_state);
-	double		longest = is_contention(error) ? 10 : 3600;
-	char	   *subject = key ? psprintf("%s, key \"%s\"", table_text(parent), key) : table_text(parent);
-	Datum		values[6];
-	char		nulls[6] = "      ";
-
-	values[0] = ObjectIdGetDatum(parent);
-	if (key)
-		values[1] = CStringGetTextDatum(key);
-	else
-		nulls[1] = 'n';
-	values[2] = CStringGetTextDatum(unpack_sql_state(error->sqlerrcode));
-	values[3] = CStringGetTextDatum(error->hint ? psprintf("%s (%s)", error->message, error->hint) :
-									error->message);
-	values[4] = seconds(jitter);
-	values[5] = seconds(longest * jitter);
-	managed_execute(store, &failed_query, values, nulls);
-
-	ereport(WARNING,
-			(errcode(error->sqlerrcode),
-			 errmsg("maintenance of %s: %s", subject, error->message),
-			 error->hint ? errhint("%s", error->hint) : 0));
-}
-
-static const StoreQuery succeeded_query = {
-	"DELETE FROM @store@.metrics_failure"
-	" WHERE parent OPERATOR(pg_catalog.=) $1 AND partition_key IS NOT DISTINCT FROM $2",
-	.nargs = 2, .argtypes = {REGCLASSOID, TEXTOID}
-};
-
-static void
-note_success(const MetricsStore *store, Oid parent, const char *key)
-{
-	Datum		values[2] = {ObjectIdGetDatum(parent), key ? CStringGetTextDatum(key) : (Datum) 0};
-
-	managed_execute(store, &succeeded_query, values, key ? "  " : " n");
-}
-
-static const StoreQuery forget_failures_query = {
-	"DELETE FROM @store@.metrics_failure"
-	" WHERE parent OPERATOR(pg_catalog.=) $1 AND partition_key <> ALL ($2)",
-	.nargs = 2, .argtypes = {REGCLASSOID, TEXTARRAYOID}
-};
-
-/* Forget failures of keys that are not among those with rows to move: others moved or deleted them. */
-static void
-forget_failures(const MetricsStore *store, Oid parent, List *keys)
-{
-	Datum	   *texts = palloc_array(Datum, list_length(keys) + 1);
-	Datum		values[2];
-	ListCell   *cell;
-
-	foreach(cell, keys)
-		texts[foreach_current_index(cell)] = CStringGetTextDatum(lfirst(cell));
-	values[0] = ObjectIdGetDatum(parent);
-	values[1] = PointerGetDatum(construct_array(texts, list_length(keys), TEXTOID, -1, false, TYPALIGN_INT));
-	managed_execute(store, &forget_failures_query, values, NULL);
-}
-
 /* Say what was done; in the server's log, if nobody asked for it. */
 static void
 report_done(const char *message)
@@ -307,14 +202,6 @@ refuse_more_partitions(Oid parent, int keys)
 			 errhint("The limit is metrics_ext.max_partitions: raise it, or drop partitions.")));
 }
 
-/* The same where pending rows are what moves. */
-static const StoreQuery forget_pending_failures_query = {
-	"DELETE FROM @store@.metrics_failure f"
-	" WHERE parent OPERATOR(pg_catalog.=) $1 AND partition_key IS NOT NULL"
-	"  AND NOT EXISTS (SELECT FROM @store@.metrics_pending p WHERE p.partition_type = f.partition_key)",
-	.nargs = 1, .argtypes = {REGCLASSOID}
-};
-
 /* Who deletes their trial, or moves them, keeps us from rows for as long as he likes. */
 static const StoreQuery retry_rows_query = {
 	"UPDATE @store@.metrics_pending SET next_attempt = '-infinity' WHERE id = ANY (ARRAY("
@@ -329,38 +216,18 @@ static const StoreQuery retry_rows_query = {
 static bool
 look_into_pending(MaintenanceRound *round, const MetricsStore *store)
 {
-	Datum		metrics = ObjectIdGetDatum(store->metrics);
 	DueKeys		due;
 	ListCell   *cell;
 
 	if (round->everything)
 		managed_execute(store, &retry_rows_query, NULL, NULL);
-	managed_execute(store, &forget_pending_failures_query, &metrics, NULL);
+	forget_pending_failures(store);
 	find_due_keys(store, round->everything, &due);
 	foreach(cell, due.keys)
 		add_task(round, store->metrics, lfirst(cell), InvalidOid);
 	if (due.beyond_limit > 0 && !due.limit_noted)
 		refuse_more_partitions(store->metrics, due.beyond_limit);
 	return due.beyond_limit == 0;
-}
-
-static const StoreQuery waiting_keys_query = {
-	"SELECT partition_key FROM @store@.metrics_failure WHERE parent OPERATOR(pg_catalog.=) $1"
-	" AND partition_key IS NOT NULL AND next_attempt > pg_catalog.clock_timestamp()",
-	.nargs = 1, .argtypes = {REGCLASSOID}
-};
-
-/* The keys of a table that failed and have to wait. */
-static List *
-waiting_keys(const MetricsStore *store, Oid parent)
-{
-	Datum		values[] = {ObjectIdGetDatum(parent)};
-	List	   *keys = NIL;
-
-	managed_execute(store, &waiting_keys_query, values, NULL);
-	for (uint64 row = 0; row < SPI_processed; row++)
-		keys = lappend(keys, makeString(SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1)));
-	return keys;
 }
 
 /* The first of the tables that wants an index, or InvalidOid. */
@@ -547,13 +414,6 @@ maintenance_step(MaintenanceRound *round, const MetricsStore *store)
 	}
 	SPI_finish();
 	return round->tasks != NIL;
-}
-
-static bool
-may_commit(FunctionCallInfo fcinfo)
-{
-	return fcinfo->context && IsA(fcinfo->context, CallContext) &&
-		!castNode(CallContext, fcinfo->context)->atomic;
 }
 
 /*

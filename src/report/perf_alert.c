@@ -14,7 +14,6 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "tcop/pquery.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -234,8 +233,7 @@ Datum
 metrics_generate_alerts(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {"repository", NULL, "max_age"};
-	bool		commits = fcinfo->context && IsA(fcinfo->context, CallContext) &&
-		!castNode(CallContext, fcinfo->context)->atomic;
+	bool		commits = may_commit(fcinfo);
 	MetricsStore store;
 	TimestampTz since;
 	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), 0};

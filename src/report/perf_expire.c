@@ -11,7 +11,6 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "tcop/pquery.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -73,8 +72,7 @@ Datum
 metrics_expire_perf(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {NULL, "max_runs"};
-	bool		commits = fcinfo->context && IsA(fcinfo->context, CallContext) &&
-		!castNode(CallContext, fcinfo->context)->atomic;
+	bool		commits = may_commit(fcinfo);
 	MetricsStore store;
 	Datum		values[] = {PG_GETARG_DATUM(0), TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())};
 	char		nulls[] = {PG_ARGISNULL(0) ? 'n' : ' ', ' '};
