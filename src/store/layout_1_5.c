@@ -45,7 +45,7 @@ grant_as_before(const MetricsStore *store)
 			" EXISTS (SELECT FROM pg_class m, aclexplode(m.relacl) w"
 			"  WHERE m.oid = 'metrics'::regclass AND w.grantee = r.grantee AND w.privilege_type = 'INSERT')"
 			" FROM pg_class l, aclexplode(l.relacl) r"
-			" WHERE l.oid = 'metrics_layout'::regclass AND r.privilege_type = 'SELECT' AND r.grantee <> l.relowner");
+			" WHERE l.oid = 'metrics_partition_kind'::regclass AND r.privilege_type = 'SELECT' AND r.grantee <> l.relowner");
 	rows = SPI_tuptable;
 	for (uint64 row = 0; row < rows->numvals; row++)
 		layout_1_5_grant(store, SPI_getvalue(rows->vals[row], rows->tupdesc, 1),
@@ -252,6 +252,15 @@ const LayoutStep layout_steps_1_5[] = {
 		"COMMENT ON COLUMN performance_alert.t_value IS 'at most 1000, which stands for a change without any noise'",
 		NULL},
 		.run = grant_as_before,
+	},
+	{
+		.action = "create their views for BI tools",
+		.relation = STORE_VIEWS,
+		.estimate = 10000,
+		.run = store_create_views,
+		.blockers = store_views_blockers,
+		.obstacle = "its views cannot be made",
+		.hint = "Drop or rename what stands in their place, or grant the owner of the store what it lacks; metrics_upgrade_plan() lists it, too."
 	},
 	{0}
 };

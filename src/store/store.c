@@ -473,6 +473,8 @@ grant_bi(const MetricsStore *store, const char *role)
 	run_sql("GRANT SELECT ON %1$s.metrics, %1$s.metrics_partition_kind, %1$s.metrics_managed_table,"
 			" %1$s.metrics_partition TO %2$s",
 			quote_identifier(store->schema), role);
+	if (store->layout >= LAYOUT_1_5)
+		layout_1_5_grant(store, role, false);
 }
 
 /*

@@ -29,6 +29,7 @@ typedef struct StoreView
 extern const StoreView store_views_pipeline[];
 extern const StoreView store_views_trial[];
 extern const StoreView store_views_partition[];
+extern const StoreView store_views_perf[];
 
 /* Division that is 0 where there is nothing to divide by. */
 #define RATIO(numerator, denominator) "@extension@.metrics_ratio(" numerator ", " denominator ")"

@@ -15,24 +15,36 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #include "sql.h"
 #include "store/store.h"
 #include "store/view.h"
 
-static const StoreView *const view_lists[] = {
-	store_views_pipeline, store_views_trial, store_views_partition
+/* Views, and a table of the store that they are there with. */
+static const struct
+{
+	const char *table;
+	const StoreView *views;
+}			view_lists[] = {
+	{"pipeline_operators", store_views_pipeline},
+	{"metrics", store_views_trial},
+	{"metrics_managed_table", store_views_partition},
+	{"performance_alert", store_views_perf},
 };
 
 /* A change of one view. */
 typedef void (*ViewAction) (const MetricsStore *store, const StoreView *view, const void *arg);
 
+/* For the views that there are, or for all that there will be. */
 static void
-for_each_view(const MetricsStore *store, ViewAction action, const void *arg)
+for_each_view(const MetricsStore *store, bool all, ViewAction action, const void *arg)
 {
 	for (int i = 0; i < (int) lengthof(view_lists); i++)
 	{
-		for (const StoreView *view = view_lists[i]; view->name; view++)
+		if (!all && !OidIsValid(get_relname_relid(view_lists[i].table, store->namespace)))
+			continue;
+		for (const StoreView *view = view_lists[i].views; view->name; view++)
 			action(store, view, arg);
 	}
 }
@@ -93,7 +105,7 @@ store_create_views(const MetricsStore *store)
 	if (SPI_processed == 0)
 		run_sql("CREATE SCHEMA " STORE_VIEWS ";"
 				"COMMENT ON SCHEMA " STORE_VIEWS " IS 'views of the metrics store for BI tools'");
-	for_each_view(store, create_view, NULL);
+	for_each_view(store, false, create_view, NULL);
 }
 
 /* What stands where the views have to be, and is not ours to replace. */
@@ -104,7 +116,7 @@ store_views_blockers(const MetricsStore *store)
 	StringInfoData names;
 
 	initStringInfo(&names);
-	for_each_view(store, append_name, &names);
+	for_each_view(store, true, append_name, &names);
 	run_sql("SELECT format('schema %%I of role %%I', nspname, pg_get_userbyid(nspowner))"
 			" FROM pg_namespace WHERE nspname = '" STORE_VIEWS "' AND NOT has_schema_privilege(%1$u, oid, 'CREATE')"
 			" UNION ALL "
@@ -133,7 +145,7 @@ void
 store_grant_views(const MetricsStore *store, const char *role)
 {
 	run_sql("GRANT USAGE ON SCHEMA " STORE_VIEWS " TO %s", role);
-	for_each_view(store, grant_view, role);
+	for_each_view(store, false, grant_view, role);
 	run_sql("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA " STORE_VIEWS " GRANT SELECT ON TABLES TO %s",
 			quote_identifier(GetUserNameFromId(store_owner(store), false)), role);
 }
