@@ -32,7 +32,7 @@ def loops_of_a_millisecond() -> int:
 def test_a_thousand_operators_a_second(database: TestDatabase, spool: Path) -> None:
     """What blocks cost around work of a millisecond each, and what the sender's thread costs.
 
-    README.md has what it is on a quiet machine; the bound is for a busy one.
+    The bound is for a busy machine; README.md says what it is on another.
     """
     loops = loops_of_a_millisecond()
     count = 3000
@@ -58,4 +58,4 @@ def test_a_thousand_operators_a_second(database: TestDatabase, spool: Path) -> N
     each = statistics.median(worked)
     blocks = 100 * statistics.median(recorded) / each
     print(f"blocks {blocks:.2f} %, sender {100 * others / each:.2f} % of the work")
-    assert blocks + 100 * others / each < 4
+    assert blocks + 100 * others / each < 10

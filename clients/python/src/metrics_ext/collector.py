@@ -231,6 +231,7 @@ class OperatorContext:
         "input_records",
         "operator_name",
         "output_records",
+        "run_id",
         "stage_name",
         "total_time",
         "worker_id",
@@ -240,6 +241,7 @@ class OperatorContext:
         self, collector: MetricsCollector, operator_name: str, stage_name: str, worker_id: str
     ) -> None:
         self._collector = collector
+        self.run_id = collector.run_id
         self.operator_name = operator_name
         self.stage_name = stage_name
         self.worker_id = worker_id
@@ -307,10 +309,6 @@ class OperatorContext:
             self._collector._add(self)
         except Exception:
             log.exception("no row for %s in %s", self.operator_name, self.stage_name)
-
-    @property
-    def run_id(self) -> str:
-        return self._collector.run_id
 
     @property
     def custom_metrics(self) -> dict[str, Any]:

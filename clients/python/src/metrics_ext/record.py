@@ -57,12 +57,17 @@ def operator_record(row: OperatorMetrics | OperatorContext) -> bytes:
     """
     latencies, weights = row.samples()
     try:
+        if len(latencies) == 1:
+            samples = f'"latencies":[{latencies[0]:.12g}],"weights":[{weights[0]:d}]'
+        else:
+            samples = (
+                f'"latencies":[{",".join(map(_real, latencies))}],'
+                f'"weights":[{",".join(map(_whole, weights))}]'
+            )
         return (
-            f"{OPERATOR} {{{_names(row.run_id, row.stage_name, row.operator_name, row.worker_id)}"
-            f'"input_records":{row.input_records:d},"output_records":{row.output_records:d},'
-            f'"total_time":{row.total_time:.12g},'
-            f'"latencies":[{",".join(map(_real, latencies))}],'
-            f'"weights":[{",".join(map(_whole, weights))}],'
+            f"{_beginning(row.run_id, row.stage_name, row.operator_name, row.worker_id)}"
+            f'{row.input_records:d},"output_records":{row.output_records:d},'
+            f'"total_time":{row.total_time:.12g},{samples},'
             f"{_errors(row.error_count) if row.error_count else ''}"
             f"{_custom_metrics(row.custom_metrics) if row.custom_metrics else ''}"
             f'"at":"{row.at()}"}}\n'
@@ -88,10 +93,10 @@ def operator_record(row: OperatorMetrics | OperatorContext) -> bytes:
 
 
 @lru_cache(1024)
-def _names(run_id: str, stage_name: str, operator_name: str, worker_id: str) -> str:
+def _beginning(run_id: str, stage_name: str, operator_name: str, worker_id: str) -> str:
     return (
-        f'"run_id":{quoted(run_id)},"stage_name":{quoted(stage_name)},'
-        f'"operator_name":{quoted(operator_name)},"worker_id":{quoted(worker_id)},'
+        f'{OPERATOR} {{"run_id":{quoted(run_id)},"stage_name":{quoted(stage_name)},'
+        f'"operator_name":{quoted(operator_name)},"worker_id":{quoted(worker_id)},"input_records":'
     )
 
 
