@@ -56,7 +56,7 @@ note_failure(const MetricsStore *store, Oid parent, const char *key, const Error
 	double		longest = is_contention(error) ? 10 : 3600;
 	char	   *subject = key ? psprintf("%s, key \"%s\"", table_text(parent), key) : table_text(parent);
 	Datum		values[6];
-	char		nulls[6] = "      ";
+	char		nulls[] = "      ";
 
 	values[0] = ObjectIdGetDatum(parent);
 	if (key)
