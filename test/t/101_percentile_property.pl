@@ -191,6 +191,20 @@ SQL
 my @errors = $err =~ /ERROR:  (.*)/g;
 is("@errors", join(' ', ('temporary file size exceeds temp_file_limit (1024kB)') x 2), 'errors are reported once');
 like($out, qr/^0$/m, 'no temporary file is left');
+unlike($err, qr/WARNING/, 'nor closed at the end of a transaction only');
+
+# The file lies in temp_tablespaces, until the query ends.
+is(sql('SET allow_in_place_tablespaces = on', q{CREATE TABLESPACE spilled LOCATION ''}, q{SET work_mem = '64kB'},
+	'SET temp_tablespaces = spilled', 'BEGIN', <<'SQL'), "1|0\n0|0", 'temp_tablespaces');
+DECLARE c CURSOR FOR SELECT metrics_percentile(v, .5) FROM cases;
+CREATE VIEW files AS SELECT count(*) FILTER (WHERE spcname = 'spilled') AS there, count(*) FILTER (WHERE spcname <> 'spilled') AS elsewhere
+    FROM pg_tablespace t, pg_ls_tmpdir(t.oid) WHERE spcname <> 'pg_global';
+MOVE 1 c;
+SELECT * FROM files;
+CLOSE c;
+SELECT * FROM files;
+COMMIT
+SQL
 
 # What hangs others.
 sub in_time
