@@ -221,6 +221,11 @@ in_time('20s', q{SELECT array_length(metrics_percentiles(uniform(i, 5),
 	ARRAY(SELECT k / 100000.0::float8 FROM generate_series(0, 100000) k)), 1) FROM generate_series(1, 300000) i},
 	'100001', 'a hundred thousand fractions');
 
+in_time('20s', q{SET work_mem = '64MB'; SELECT max(so_far), max(recent) FROM (SELECT metrics_increase(at, n) OVER (ORDER BY at) AS so_far,
+	metrics_increase(at, n) OVER (ORDER BY at ROWS 100000 PRECEDING) AS recent
+	FROM (SELECT timestamptz '2026-01-01' + n * interval '1 s' AS at, n FROM generate_series(1, 300000) n) s) w},
+	'299999|100000', 'frames of a counter that grow and move');
+
 # A cancel is heard while values come and while they spill.
 in_time('1s', 'SELECT metrics_percentile(i, .5) FROM generate_series(1, 2000000000) i',
 	"psql:<stdin>:1: ERROR:  canceling statement due to statement timeout", 'a cancel is heard');
