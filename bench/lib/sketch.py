@@ -1,97 +1,24 @@
 """Measures sketches against the database of the environment, and prints one table
-of ratios.  Called by bench/sketch with a number of rows.
+of ratios.  Called by bench/sketch with a number of rows."""
 
-Time is wall-clock time, the median of RUNS interleaved runs in one session; the
-ratio of processor times, from log_executor_stats, stands beside it, because on a
-busy machine it says more.  Processor time is the backend's own, so there is none
-for parallel plans."""
+from ratios import compare, compare_parallel, grouped, line, measure, psql, run, ungrouped
 
-import re
-import statistics
-import subprocess
-import sys
-
-ROWS = int(sys.argv[1])
-RUNS = 5
 SKETCHES = 10000
-
-SESSION = ["jit = off", "max_parallel_workers_per_gather = 0", "log_executor_stats = on", "client_min_messages = log",
-           "work_mem = '256MB'"]
-PARALLEL = ["parallel_setup_cost = 0", "parallel_tuple_cost = 0", "max_parallel_workers_per_gather = 2"]
-
-failed = 0
-
-
-def psql(statements):
-    """What a session prints, and what it reports."""
-    done = subprocess.run(["psql", "-XAtq", "-v", "ON_ERROR_STOP=1"], input="".join(s + "\n" for s in statements),
-                          text=True, capture_output=True)
-    if done.returncode:
-        sys.exit(done.stderr[-2000:])
-    return done.stdout, done.stderr
-
-
-def measure(queries, settings=()):
-    """Median wall and processor milliseconds of each query.  The first run is not
-    counted."""
-    script = [f"SET {s};" for s in SESSION + list(settings)] + ["\\o /dev/null", "\\timing on"]
-    script += [query + ";" for _ in range(RUNS + 1) for query in queries]
-    out, err = psql(script)
-    wall = [float(t) for t in re.findall(r"^Time: ([\d.]+) ms", out, re.M)]
-    cpu = [1000 * (float(user) + float(system))
-           for user, system in re.findall(r"!\s+([\d.]+) s user, ([\d.]+) s system, [\d.]+ s elapsed", err)]
-    n = len(queries)
-    return [(statistics.median(wall[i + n::n]), statistics.median(cpu[i + n::n])) for i in range(n)]
-
-
-def line(what, value, cpu, bound):
-    """One line of the table; the bound is "<= x" or ">= x" for the value."""
-    global failed
-    sign, limit = bound.split() if bound else ("", 0)
-    good = not sign or (value <= float(limit) if sign == "<=" else value >= float(limit))
-    failed += not good
-    print(f"{what:<58} {value:8.2f} {cpu if cpu is None else format(cpu, '.2f')!s:>8} {bound:>8} {'' if good else 'MISSED'}",
-          flush=True)
-
-
-def compare(what, first, second, bound):
-    """First divided by second."""
-    line(what, first[0] / second[0], first[1] / second[1], bound)
-
-
-def grouped(aggregate):
-    return f"SELECT count(p) FROM (SELECT g, {aggregate} AS p FROM doubles GROUP BY g) s"
-
-
-def ungrouped(aggregate):
-    return f"SELECT {aggregate} FROM doubles"
-
-
-def prepare():
-    psql(["CREATE EXTENSION metrics_ext;", "CREATE EXTENSION tdigest;", "SELECT setseed(0.5);",
-          "CREATE UNLOGGED TABLE doubles AS SELECT power(10, 5 * random() - 2) AS v, floor(random() * 1000)::int AS g"
-          f" FROM generate_series(1, {ROWS});",
-          "CREATE UNLOGGED TABLE stored AS SELECT metrics_sketch(v) AS sketch, tdigest(v, 100) AS digest"
-          f" FROM (SELECT row_number() OVER () % {SKETCHES} AS part, v FROM doubles) s GROUP BY part;",
-          "VACUUM (FREEZE, ANALYZE) doubles;", "VACUUM (FREEZE, ANALYZE) stored;",
-          # a scan of a large table reads past shared_buffers, if it is not there already
-          "CREATE EXTENSION pg_prewarm;", "SELECT pg_prewarm('doubles'), pg_prewarm('stored');"])
+MEMORY = ["work_mem = '256MB'"]
 
 
 def speed():
-    average, sketch, digest = measure([ungrouped("avg(v)"), ungrouped("metrics_sketch(v)"), ungrouped("tdigest(v, 100)")])
+    average, sketch, digest = measure(MEMORY, [ungrouped("avg(v)"), ungrouped("metrics_sketch(v)"), ungrouped("tdigest(v, 100)")])
     compare("sketch / avg()", sketch, average, "<= 0.95")
     compare("tdigest(100) / sketch", digest, sketch, "")
-    average, sketch, digest = measure([grouped("avg(v)"), grouped("metrics_sketch(v)"), grouped("tdigest(v, 100)")])
+    average, sketch, digest = measure(MEMORY, [grouped("avg(v)"), grouped("metrics_sketch(v)"), grouped("tdigest(v, 100)")])
     compare("1,000 groups: sketch / avg()", sketch, average, "<= 1.15")
     compare("1,000 groups: tdigest(100) / sketch", digest, sketch, "")
-    serial = measure([ungrouped("metrics_sketch(v)")])[0]
-    parallel = measure([ungrouped("metrics_sketch(v)")], PARALLEL)[0]
-    line("serial / two workers", serial[0] / parallel[0], None, ">= 1")
+    compare_parallel(MEMORY, ungrouped("metrics_sketch(v)"))
 
 
 def merging():
-    sketch, digest = measure(["SELECT metrics_sketch_merge(sketch) FROM stored", "SELECT tdigest(digest) FROM stored"])
+    sketch, digest = measure(MEMORY, ["SELECT metrics_sketch_merge(sketch) FROM stored", "SELECT tdigest(digest) FROM stored"])
     compare(f"merging {SKETCHES} stored: tdigest(100) / sketch", digest, sketch, ">= 3")
 
 
@@ -100,9 +27,14 @@ def size():
     line("bytes of a stored sketch, 100,000 values, three decades", float(out), None, "<= 2048")
 
 
-prepare()
-print(f"{ROWS} rows{'':<48} {'ratio':>9} {'of CPU':>8} {'bound':>8}")
-speed()
-merging()
-size()
-sys.exit(failed > 0)
+def growing_frame():
+    query = ("SELECT count(p) FROM (SELECT metrics_percentile(metrics_sketch(v) OVER (ROWS UNBOUNDED PRECEDING), 0.95) AS p"
+             " FROM (SELECT v FROM doubles LIMIT 200000) d) s")
+    wall, cpu = measure(MEMORY, [query], 1)[0]
+    line("growing frame over 200,000 rows, s", wall / 1000, cpu / 1000, "<= 5")
+
+
+run(["CREATE UNLOGGED TABLE stored AS SELECT metrics_sketch(v) AS sketch, tdigest(v, 100) AS digest"
+     f" FROM (SELECT row_number() OVER () % {SKETCHES} AS part, v FROM doubles) s GROUP BY part;",
+     "VACUUM (FREEZE, ANALYZE) stored;"],
+    speed, merging, size, growing_frame)

@@ -10,8 +10,9 @@
  * Who owns what: the pool hangs on the transition (or combine) function's call
  * site and lives as long as the query.  States lie in the aggregate's context,
  * which the executor resets when it is done with a group or with a batch of
- * them; all states of one such context share an arena, which lies there too and
- * closes its file when the context is reset.
+ * them; all states of one such context share an arena, which lies there too.
+ * Before a reset the executor lets the arena close its file; after an error it
+ * does not, but then the file's resource owner does.
  */
 #include "postgres.h"
 
@@ -43,9 +44,20 @@ struct ExactArena
 	MemoryContextCallback callback;
 };
 
-/* The context is reset or deleted: forget it and close its file. */
+/* The executor is done with the arena's states. */
 static void
-release_arena(void *argument)
+close_file(Datum argument)
+{
+	ExactArena *arena = (ExactArena *) DatumGetPointer(argument);
+
+	if (arena->file != NULL)
+		spill_close(arena->file);
+	arena->file = NULL;
+}
+
+/* The context is reset or deleted: forget it. */
+static void
+forget_arena(void *argument)
 {
 	ExactArena *arena = argument;
 	ExactArena **link = &arena->pool->arenas;
@@ -53,8 +65,6 @@ release_arena(void *argument)
 	while (*link != arena)
 		link = &(*link)->next;
 	*link = arena->next;
-	if (arena->file != NULL)
-		spill_close(arena->file);
 }
 
 static ExactPool *
@@ -71,9 +81,13 @@ get_pool(FmgrInfo *flinfo)
 	return pool;
 }
 
+/* The arena of the aggregate's context, new for its first state. */
 static ExactArena *
-get_arena(ExactPool *pool, MemoryContext context)
+get_arena(FunctionCallInfo fcinfo)
 {
+	MemoryContext context;
+	int			call = check_aggregate(fcinfo, &context);
+	ExactPool  *pool = get_pool(fcinfo->flinfo);
 	ExactArena *arena;
 
 	/* There are as many as grouping sets at most, and usually one. */
@@ -87,18 +101,22 @@ get_arena(ExactPool *pool, MemoryContext context)
 	arena->context = context;
 	arena->next = pool->arenas;
 	pool->arenas = arena;
-	arena->callback.func = release_arena;
+	arena->callback.func = forget_arena;
 	arena->callback.arg = arena;
 	MemoryContextRegisterResetCallback(context, &arena->callback);
+	/* A window has no such callback, but also never a file: see next_size(). */
+	if (call == AGG_CONTEXT_AGGREGATE)
+		AggRegisterCallback(fcinfo, close_file, PointerGetDatum(arena));
 	return arena;
 }
 
 static ExactState *
-new_state(ExactPool *pool, MemoryContext context, bool weighted, bool integer)
+new_state(FunctionCallInfo fcinfo, bool weighted, bool integer)
 {
-	ExactState *state = MemoryContextAllocZero(context, sizeof(ExactState));
+	ExactArena *arena = get_arena(fcinfo);
+	ExactState *state = MemoryContextAllocZero(arena->context, sizeof(ExactState));
 
-	state->arena = get_arena(pool, context);
+	state->arena = arena;
 	state->weighted = weighted;
 	state->integer = integer;
 	return state;
@@ -131,12 +149,10 @@ ExactState *
 exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind)
 {
 	int			argument = kind->fractions_argument;
-	MemoryContext context;
-	int			call = check_aggregate(fcinfo, &context);
-	ExactPool  *pool = get_pool(fcinfo->flinfo);
-	ExactState *state = new_state(pool, context, kind->weighted, kind->integer);
+	ExactState *state = new_state(fcinfo, kind->weighted, kind->integer);
+	ExactPool  *pool = state->arena->pool;
 
-	state->window = call == AGG_CONTEXT_WINDOW;
+	state->window = AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_WINDOW;
 	state->constant_fractions = argument_is_constant(fcinfo, argument);
 	if (pool->fractions == NULL)
 		pool->fractions = fractions_from_argument(fcinfo, argument,
@@ -144,7 +160,7 @@ exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind)
 	if (fractions_are_argument(pool->fractions, fcinfo, argument))
 		state->fractions = pool->fractions;
 	else
-		state->fractions = fractions_from_argument(fcinfo, argument, context);
+		state->fractions = fractions_from_argument(fcinfo, argument, exact_context(state));
 	return state;
 }
 
@@ -152,20 +168,16 @@ exact_begin(FunctionCallInfo fcinfo, const ExactKind *kind)
 ExactState *
 exact_begin_like(FunctionCallInfo fcinfo, const ExactState *model)
 {
-	MemoryContext context;
-	ExactPool  *pool;
-	ExactState *state;
+	ExactState *state = new_state(fcinfo, model->weighted, model->integer);
+	ExactPool  *pool = state->arena->pool;
 
-	check_aggregate(fcinfo, &context);
-	pool = get_pool(fcinfo->flinfo);
-	state = new_state(pool, context, model->weighted, model->integer);
 	if (pool->fractions == NULL)
 		pool->fractions = fractions_copy(model->fractions,
 										 fcinfo->flinfo->fn_mcxt);
 	if (fractions_equal(pool->fractions, model->fractions))
 		state->fractions = pool->fractions;
 	else
-		state->fractions = fractions_copy(model->fractions, context);
+		state->fractions = fractions_copy(model->fractions, exact_context(state));
 	return state;
 }
 

@@ -2,15 +2,13 @@
  * spill.c
  *	  A temporary file for the values of many groups.
  *
- * Not a BufFile: its owner closes it from a memory context's callback, which in
- * an aborted transaction may run before or after the resource owner's release
- * and must not fail.  So the file belongs to no resource owner and closing it
- * writes nothing.  temp_file_limit and the statistics count it as any other;
- * as core does with files that no resource owner closes, it lies in the
- * database's default tablespace, not in temp_tablespaces.
+ * Not a BufFile, which reads and writes blocks: here a run is written and read
+ * in pieces as large as it has.  The file is the current resource owner's: an
+ * aborted transaction closes it, and nobody else must.
  */
 #include "postgres.h"
 
+#include "commands/tablespace.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
@@ -42,18 +40,19 @@ struct SpillReader
 	char		buffer[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* A new file; its memory is allocated in the context. */
+/* A new file in temp_tablespaces; its memory is allocated in the context. */
 SpillFile *
 spill_create(MemoryContext context)
 {
 	SpillFile  *file = MemoryContextAllocZero(context, sizeof(SpillFile));
 
 	file->buffer = MemoryContextAlloc(context, BUFFER_SIZE);
-	file->file = OpenTemporaryFile(true);
+	PrepareTempTablespaces();
+	file->file = OpenTemporaryFile(false);
 	return file;
 }
 
-/* Close and remove the file.  Does not fail; its memory goes with its context. */
+/* Close and remove the file; its memory goes with its context. */
 void
 spill_close(SpillFile *file)
 {

@@ -115,14 +115,6 @@ FROM minutes('{1,5,3,NULL,NULL,NULL,10,11}');
 -- As aggregates are used
 SELECT g % 2 AS odd, metrics_resets(at, v) > 100 AS many, metrics_delta(DISTINCT at, v) = metrics_delta(at, v ORDER BY n DESC) AS same
 FROM counters WHERE g % 10 < 9 GROUP BY GROUPING SETS ((g % 2), ()) HAVING metrics_increase(at, v) > 0 ORDER BY 1;
--- A frame that grows or moves costs the rows that come and go.
-SET work_mem TO '64MB';
-SET statement_timeout TO '30s';
-SELECT count(*), max(so_far) AS so_far, max(recent) AS recent FROM (
-    SELECT metrics_increase(at, n) OVER (ORDER BY at) AS so_far, metrics_increase(at, n) OVER (ORDER BY at ROWS 50000 PRECEDING) AS recent
-    FROM (SELECT timestamptz '2026-01-01' + n * interval '1 s' AS at, n FROM generate_series(1, 200000) n) s) w;
-RESET statement_timeout;
-RESET work_mem;
 
 DROP VIEW carried, answered, defined;
 DROP TABLE late, counters, frames;

@@ -191,6 +191,20 @@ SQL
 my @errors = $err =~ /ERROR:  (.*)/g;
 is("@errors", join(' ', ('temporary file size exceeds temp_file_limit (1024kB)') x 2), 'errors are reported once');
 like($out, qr/^0$/m, 'no temporary file is left');
+unlike($err, qr/WARNING/, 'nor closed at the end of a transaction only');
+
+# The file lies in temp_tablespaces, until the query ends.
+is(sql('SET allow_in_place_tablespaces = on', q{CREATE TABLESPACE spilled LOCATION ''}, q{SET work_mem = '64kB'},
+	'SET temp_tablespaces = spilled', 'BEGIN', <<'SQL'), "1|0\n0|0", 'temp_tablespaces');
+DECLARE c CURSOR FOR SELECT metrics_percentile(v, .5) FROM cases;
+CREATE VIEW files AS SELECT count(*) FILTER (WHERE spcname = 'spilled') AS there, count(*) FILTER (WHERE spcname <> 'spilled') AS elsewhere
+    FROM pg_tablespace t, pg_ls_tmpdir(t.oid) WHERE spcname <> 'pg_global';
+MOVE 1 c;
+SELECT * FROM files;
+CLOSE c;
+SELECT * FROM files;
+COMMIT
+SQL
 
 # What hangs others.
 sub in_time
@@ -206,6 +220,11 @@ in_time('20s', 'SELECT metrics_percentile(value_of(12, k, 1000000, 0), 0.5) FROM
 in_time('20s', q{SELECT array_length(metrics_percentiles(uniform(i, 5),
 	ARRAY(SELECT k / 100000.0::float8 FROM generate_series(0, 100000) k)), 1) FROM generate_series(1, 300000) i},
 	'100001', 'a hundred thousand fractions');
+
+in_time('20s', q{SET work_mem = '64MB'; SELECT max(so_far), max(recent) FROM (SELECT metrics_increase(at, n) OVER (ORDER BY at) AS so_far,
+	metrics_increase(at, n) OVER (ORDER BY at ROWS 100000 PRECEDING) AS recent
+	FROM (SELECT timestamptz '2026-01-01' + n * interval '1 s' AS at, n FROM generate_series(1, 300000) n) s) w},
+	'299999|100000', 'frames of a counter that grow and move');
 
 # A cancel is heard while values come and while they spill.
 in_time('1s', 'SELECT metrics_percentile(i, .5) FROM generate_series(1, 2000000000) i',
