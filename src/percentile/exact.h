@@ -131,6 +131,17 @@ exact_prefetch(const void *address)
 #endif
 }
 
+/* Refuse a row whose fractions are not those of its group. */
+static inline void
+exact_check_fractions(const ExactState *state, FunctionCallInfo fcinfo,
+					  const ExactKind *kind)
+{
+	if (unlikely(!state->constant_fractions) &&
+		!fractions_are_argument(state->fractions, fcinfo,
+								kind->fractions_argument))
+		fractions_differ();
+}
+
 /* Add a value to an unweighted state. */
 static inline void
 exact_add(ExactState *state, int64 key)

@@ -46,13 +46,7 @@ transition_state(FunctionCallInfo fcinfo, const ExactKind *kind)
 	if (unlikely(PG_ARGISNULL(0)))
 		return exact_begin(fcinfo, kind);
 	state = (ExactState *) PG_GETARG_POINTER(0);
-	if (unlikely(!state->constant_fractions) &&
-		!fractions_are_argument(state->fractions, fcinfo,
-								kind->fractions_argument))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("fractions must be the same for all rows of a group"),
-				 errhint("Group by the fraction too, or ask for several fractions at once with an array.")));
+	exact_check_fractions(state, fcinfo, kind);
 	return state;
 }
 
@@ -193,10 +187,7 @@ metrics_percentiles_combine(PG_FUNCTION_ARGS)
 			 state->integer != other->integer)
 		elog(ERROR, "percentile states are of different kinds");
 	else if (!fractions_equal(state->fractions, other->fractions))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("fractions must be the same for all rows of a group"),
-				 errhint("Group by the fraction too, or ask for several fractions at once with an array.")));
+		fractions_differ();
 
 	if (other->weight > 0)
 		exact_add_weight(state, other->weight);

@@ -125,6 +125,16 @@ fractions_are_argument(const Fractions *fractions,
 		memcmp(array, fractions->given, VARSIZE(array)) == 0;
 }
 
+/* The error for a row with other fractions than its group. */
+void
+fractions_differ(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("fractions must be the same for all rows of a group"),
+			 errhint("Group by the fraction too, or ask for several fractions at once with an array.")));
+}
+
 bool
 fractions_equal(const Fractions *a, const Fractions *b)
 {

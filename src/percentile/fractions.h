@@ -9,6 +9,8 @@
 #include "lib/stringinfo.h"
 #include "utils/array.h"
 
+#include "compat.h"
+
 /* How many there are follows from how they were given. */
 typedef enum FractionsForm
 {
@@ -42,6 +44,7 @@ extern Fractions *fractions_from_argument(FunctionCallInfo fcinfo, int argument,
 										  MemoryContext context);
 extern bool fractions_are_argument(const Fractions *fractions,
 								   FunctionCallInfo fcinfo, int argument);
+pg_noreturn extern void fractions_differ(void);
 extern bool fractions_equal(const Fractions *a, const Fractions *b);
 extern Fractions *fractions_copy(const Fractions *fractions,
 								 MemoryContext context);

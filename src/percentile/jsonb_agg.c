@@ -41,12 +41,7 @@ transition_state(FunctionCallInfo fcinfo)
 		return exact_begin(below, &json_kind);
 	}
 	state = (ExactState *) PG_GETARG_POINTER(0);
-	if (unlikely(!state->constant_fractions) &&
-		!fractions_are_argument(state->fractions, fcinfo, json_kind.fractions_argument))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("fractions must be the same for all rows of a group"),
-				 errhint("Group by the fraction too, or ask for several fractions at once with an array.")));
+	exact_check_fractions(state, fcinfo, &json_kind);
 	return state;
 }
 
