@@ -102,7 +102,7 @@ CREATE ROLE metrics_test_nobody;
 GRANT USAGE ON SCHEMA helper TO PUBLIC;
 GRANT SELECT ON TABLE metrics_store TO PUBLIC;
 SELECT metrics_grant('metrics_test_writer', 'writer'), metrics_grant('metrics_test_reader', 'reader') \g /dev/null
-CREATE FUNCTION helper.as_role(role name, statement text) RETURNS text
+CREATE FUNCTION helper.error_as(role name, statement text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     got text;
@@ -115,7 +115,7 @@ END $$;
 -- The same for a group that waits and for one that does not.
 CREATE FUNCTION helper.same(role name, want text, description text, doc jsonb DEFAULT '{}') RETURNS SETOF text
 LANGUAGE sql AS $$
-    SELECT is(replace(helper.as_role(role, format('SELECT metrics_report(1, %L, %L)', g, doc)), '"system_metrics"', '"metrics"'), want, format('%s: %s', description, g))
+    SELECT is(replace(helper.error_as(role, format('SELECT metrics_report(1, %L, %L)', g, doc)), '"system_metrics"', '"metrics"'), want, format('%s: %s', description, g))
     FROM unnest(ARRAY['cpu', 'node_1']) g
 $$;
 SELECT helper.same('metrics_test_writer', 'ok', 'a writer reports');
@@ -137,7 +137,7 @@ SELECT metrics_grant('metrics_test_writer', 'writer') \gset
 REVOKE SELECT ON trials FROM metrics_test_writer;
 SELECT helper.same('metrics_test_writer', '42501 permission denied for table trials', 'without trials');
 SELECT metrics_grant('metrics_test_writer', 'writer') \gset
-SELECT is(helper.as_role('metrics_test_writer', s), '42501 permission denied for table metrics_pending', 'nobody but the owner: ' || s)
+SELECT is(helper.error_as('metrics_test_writer', s), '42501 permission denied for table metrics_pending', 'nobody but the owner: ' || s)
 FROM unnest(ARRAY['SELECT count(*) FROM metrics.metrics_pending', 'DELETE FROM metrics.metrics_pending', 'INSERT INTO metrics.metrics_pending DEFAULT VALUES']) s;
 
 -- Row security, as the INSERT meets it. The last words leave out the policy.
@@ -165,7 +165,7 @@ CREATE FUNCTION evil.yes(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT tru
 CREATE FUNCTION evil.no(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
 CREATE OPERATOR evil.= (FUNCTION = evil.no, LEFTARG = text, RIGHTARG = text);
 CREATE POLICY distinguishes ON metrics AS RESTRICTIVE FOR INSERT WITH CHECK ((metrics ->> 'who') IS DISTINCT FROM 'me');
-SELECT is(helper.as_role('metrics_test_writer', format('SET LOCAL search_path TO evil, pg_catalog, metrics; SELECT public.metrics_report(1, %L, %L)', g, '{"a": "mine", "who": "me"}')),
+SELECT is(helper.error_as('metrics_test_writer', format('SET LOCAL search_path TO evil, pg_catalog, metrics; SELECT public.metrics_report(1, %L, %L)', g, '{"a": "mine", "who": "me"}')),
     '42501 new row violates row-level security policy "distinguishes" for table "metrics"', 'an operator of the reporter''s: ' || g) FROM unnest(ARRAY['cpu', 'node_1']) g;
 SELECT is(helper.error_of($$SELECT metrics_report(1, 'node_1', '{"a": "other"}')$$), 'ok', 'the owner passes by his policies');
 ALTER TABLE metrics FORCE ROW LEVEL SECURITY;
@@ -207,12 +207,12 @@ SELECT results_eq('SELECT partition_key, attempts, next_attempt, sqlstate, messa
     ('node_a', 5, timestamptz '2032-01-01 00:00+00', '54000', 'of the table'), ('node_b', 1, '2031-01-01 00:00+00', '42P07', 'of the key'),
     ('node_c', 5, '2032-01-01 00:00+00', '54000', 'of the table')$$, 'what hinders the partition comes first, what hinders all of them last');
 DELETE FROM metrics_failure;
-SELECT is(helper.as_role('metrics_test_nobody', 'SELECT * FROM metrics_pending_keys'), '42501 permission denied for table metrics_failure', 'nobody is told');
+SELECT is(helper.error_as('metrics_test_nobody', 'SELECT * FROM metrics_pending_keys'), '42501 permission denied for table metrics_failure', 'nobody is told');
 CREATE TEMP TABLE seen (role name, message text);
 GRANT INSERT ON seen TO PUBLIC;
-SELECT helper.as_role('metrics_test_reader', $$INSERT INTO seen SELECT current_user, message FROM metrics_pending_keys WHERE partition_key = 'node_b'$$) \g /dev/null
+SELECT helper.error_as('metrics_test_reader', $$INSERT INTO seen SELECT current_user, message FROM metrics_pending_keys WHERE partition_key = 'node_b'$$) \g /dev/null
 ALTER TABLE metrics ENABLE ROW LEVEL SECURITY;
-SELECT helper.as_role('metrics_test_reader', $$INSERT INTO seen SELECT current_user, message FROM metrics_pending_keys WHERE partition_key = 'node_b'$$) \g /dev/null
+SELECT helper.error_as('metrics_test_reader', $$INSERT INTO seen SELECT current_user, message FROM metrics_pending_keys WHERE partition_key = 'node_b'$$) \g /dev/null
 SELECT results_eq('SELECT * FROM seen ORDER BY message', $$VALUES (name 'metrics_test_reader', 'bad 7'), ('metrics_test_reader', NULL)$$,
     'a reader is; but not of what a row says, if he may not see all rows');
 ALTER TABLE metrics DISABLE ROW LEVEL SECURITY;
