@@ -39,6 +39,11 @@ SET LOCAL parallel_leader_participation TO off;
 EXPLAIN (COSTS OFF) SELECT metrics_increase(at, v), metrics_resets(at, v) FROM late;
 SELECT metrics_increase(at, v), metrics_resets(at, v), metrics_rise(at, v), metrics_delta(at, v) FROM late;
 COMMIT;
+BEGIN;
+SET LOCAL enable_partitionwise_aggregate TO on;
+EXPLAIN (COSTS OFF) SELECT metrics_increase(at, v) FROM late GROUP BY v IS NULL HAVING count(v) > 0;
+SELECT metrics_increase(at, v) FROM late GROUP BY v IS NULL HAVING count(v) > 0;
+COMMIT;
 
 -- No rows, one, NULL, equal times (in order of v), and times without end
 SELECT metrics_increase(at, v), metrics_resets(at, v), metrics_rise(at, v), metrics_delta(at, v) FROM minutes('{}');
@@ -56,6 +61,9 @@ FROM (VALUES ('{NaN}'), ('{NaN,1}'), ('{1,NaN}'), ('{1,NaN,3}'), ('{NaN,NaN}'), 
 -- What rounding takes off is carried along.
 SELECT metrics_increase(timestamptz '2026-01-01' + n * interval '1 s', n % 2 * 0.1) - 5000 AS increase,
        metrics_rise(timestamptz '2026-01-01' + n * interval '1 s', n % 2 * 0.1) - 5000 AS rise FROM generate_series(0, 99999) n;
+SELECT increase, count(*) FROM (
+    SELECT n, metrics_increase(timestamptz '2026-01-01' + n * interval '1 s', n % 2 * 0.1) OVER (ORDER BY n ROWS 1000 PRECEDING) AS increase
+    FROM generate_series(1, 10000) n) f WHERE n > 1000 GROUP BY increase;
 
 -- Against the definition, row by row: groups of all sizes and any order of rows, some values special.
 CREATE TABLE counters AS
