@@ -15,15 +15,15 @@ $$;
 -- What each operator lets pass and how many seconds it takes for a record.
 CREATE TEMP TABLE plan AS
 SELECT * FROM (VALUES
-	(1, 'load',   1, 'Reader',              1.000, 0.0009),
-	(1, 'load',   2, 'Decoder',             0.994, 0.0016),
-	(2, 'filter', 1, 'LanguageFilter',      0.860, 0.0005),
-	(2, 'filter', 2, 'QualityFilter',       0.780, 0.0021),
-	(3, 'dedup',  1, 'FingerprintBuilder',  1.000, 0.0012),
-	(3, 'dedup',  2, 'NearDuplicateFilter', 0.910, 0.0030),
-	(4, 'embed',  1, 'Tokenizer',           1.000, 0.0011),
-	(4, 'embed',  2, 'Embedder',            0.999, 0.0075),
-	(5, 'write',  1, 'ParquetWriter',       1.000, 0.0007)
+	(1, 'load',   1, 'Reader',         1.000, 0.0009),
+	(1, 'load',   2, 'Decoder',        0.994, 0.0016),
+	(2, 'filter', 1, 'Language',       0.860, 0.0005),
+	(2, 'filter', 2, 'Quality',        0.780, 0.0021),
+	(3, 'dedup',  1, 'Fingerprint',    1.000, 0.0012),
+	(3, 'dedup',  2, 'NearDuplicates', 0.910, 0.0030),
+	(4, 'embed',  1, 'Tokenizer',      1.000, 0.0011),
+	(4, 'embed',  2, 'Embedder',       0.999, 0.0075),
+	(5, 'write',  1, 'Writer',         1.000, 0.0007)
 ) AS plan(stage, stage_name, step, operator_name, passes, seconds);
 
 -- Embedding was slow for two days, and the filters let less pass than before for three.
