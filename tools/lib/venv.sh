@@ -17,6 +17,7 @@ need_venv() {
 		say "Installing ${lock#"$root/"} in $venv; this takes minutes, once"
 		as_user mkdir -p "$cache"
 		as_user tee "$venv.txt" <"$lock" >/dev/null
+		# shellcheck disable=SC2016
 		quietly "$log" as_user flock "$cache" sh -ec '
 			[ ! -e "$1/complete" ] || exit 0
 			rm -rf "$1"
