@@ -251,12 +251,13 @@ static const StoreQuery due_query = {
 /* @keys@ is that list.  Those that have been added since get their defaults. */
 static const StoreQuery move_query = {
 	"WITH gone AS (DELETE FROM @store@.metrics_pending WHERE id = ANY ($1) RETURNING"
-	" trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type, added_columns)"
-	" INSERT INTO @store@.metrics"
+	" trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type, added_columns),"
+	" entered AS (INSERT INTO @store@.metrics"
 	" (trial_id, end_time, metrics, total_batches, trial_run_id, archived, id, metric_group, partition_type@keys@)"
 	" SELECT gone.trial_id, gone.end_time, gone.metrics, gone.total_batches, gone.trial_run_id, gone.archived,"
 	" gone.id, gone.metric_group, gone.partition_type@keys@"
-	" FROM gone, jsonb_populate_record(NULL::@store@.metrics, gone.added_columns) ORDER BY gone.id",
+	" FROM gone, jsonb_populate_record(NULL::@store@.metrics, gone.added_columns) ORDER BY gone.id)"
+	" SELECT count(*) FROM gone",
 	.nargs = 1, .argtypes = {INT8ARRAYOID}
 };
 
@@ -292,10 +293,16 @@ call_move(void *arg)
 {
 	RowMove    *move = arg;
 	Datum		values[1];
+	bool		isnull;
 
 	values[0] = PointerGetDatum(construct_array(move->ids, move->count, INT8OID, sizeof(int64),
 												FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 	store_execute(move->store, &move_query, move->columns, values, NULL);
+	if (DatumGetInt64(store_column(1, &isnull)) != move->count)
+		ereport(ERROR,
+				(errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+				 errmsg("a trigger keeps rows in \"%s.metrics_pending\"", move->store->schema),
+				 errhint("Let it return the row that is to be deleted.")));
 	return true;
 }
 

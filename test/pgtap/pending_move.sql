@@ -4,7 +4,7 @@
 BEGIN;
 \ir include/store.sql
 SET client_min_messages TO error;
-SELECT plan(37);
+SELECT plan(39);
 SELECT metrics_register_trial(t) FROM generate_series(1, 3) t \g /dev/null
 SELECT metrics_route_group('node_%') \gset
 
@@ -96,6 +96,16 @@ DROP TRIGGER rejects ON metrics;
 CALL metrics_maintain();
 SELECT is((SELECT count(*)::int FROM metrics_pending), 0, 'without the fault they enter');
 SELECT is((SELECT count(*)::int FROM metrics WHERE metric_group = 'node_3'), 1501, 'all of them');
+
+-- A trigger that keeps rows from leaving metrics_pending doubles none.
+CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER keeps BEFORE DELETE ON metrics_pending FOR EACH ROW EXECUTE FUNCTION keeps();
+SELECT report('node_11', 1, 2) \gset
+CALL metrics_maintain();
+SELECT is((SELECT count(*)::int FROM metrics WHERE metric_group = 'node_11'), 0, 'rows that may not leave metrics_pending do not enter metrics');
+SELECT is(pending_of('node_11'), '1 09000 a trigger keeps rows in "metrics.metrics_pending", 1 09000 a trigger keeps rows in "metrics.metrics_pending"', 'and say why');
+DROP TRIGGER keeps ON metrics_pending;
+DELETE FROM metrics_pending;
 
 -- A fault in every row.
 CREATE TRIGGER rejects BEFORE INSERT ON metrics FOR EACH ROW EXECUTE FUNCTION rejects('{1,2,3,4,5,6,7}');
