@@ -20,7 +20,8 @@
 
 static const StoreQuery failed_query = {
 	"INSERT INTO @store@.metrics_failure AS f (parent, partition_key, failed_at, next_attempt, sqlstate, message)"
-	" VALUES ($1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $5, $3, $4)"
+	" SELECT $1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + $5, $3, $4"
+	" FROM @store@.metrics_managed_table WHERE parent OPERATOR(pg_catalog.=) $1 FOR KEY SHARE"
 	" ON CONFLICT ON CONSTRAINT metrics_failure_parent_partition_key_key DO UPDATE"
 	" SET attempts = f.attempts + 1, failed_at = EXCLUDED.failed_at, sqlstate = EXCLUDED.sqlstate,"
 	" message = EXCLUDED.message, next_attempt = EXCLUDED.failed_at +"
@@ -45,9 +46,9 @@ table_text(Oid relid)
 }
 
 /*
- * Write down that something failed: the next attempt is after a second, then two,
- * four and so on, give or take a quarter, up to an hour.  A lock that was not to
- * be had is asked for more often.
+ * Write down that something failed, if the table is still managed: the next
+ * attempt is after a second, then two, four and so on, give or take a quarter, up
+ * to an hour.  A lock that was not to be had is asked for more often.
  */
 void
 note_failure(const MetricsStore *store, Oid parent, const char *key, const ErrorData *error)
