@@ -244,8 +244,11 @@ table_without_index(const ListTable *table)
 	return InvalidOid;
 }
 
-/* Look which keys the default partition of a table has rows of. */
-static void
+/*
+ * Look which keys the default partition of a table has rows of.  false if that
+ * has to wait for an index.
+ */
+static bool
 look_into_default(MaintenanceRound *round, const MetricsStore *store, const MaintenanceTask *task)
 {
 	ListTable	table;
@@ -263,7 +266,7 @@ look_into_default(MaintenanceRound *round, const MetricsStore *store, const Main
 	{
 		round->wanted_index = (WantedIndex) {task->parent, unindexed};
 		add_task(round, task->parent, NULL, unindexed);
-		return;
+		return false;
 	}
 	if (OidIsValid(unindexed))
 		partition_check_index(&table, unindexed);
@@ -284,6 +287,7 @@ look_into_default(MaintenanceRound *round, const MetricsStore *store, const Main
 	}
 	if (beyond_limit > 0)
 		refuse_more_partitions(task->parent, beyond_limit);
+	return true;
 }
 
 /* Make the partition of a key of the store, or move its pending rows if it is there. */
@@ -363,7 +367,7 @@ do_task(MaintenanceRound *round, const MetricsStore *store, const MaintenanceTas
 	if (task->key == NULL && task->parent == store->metrics)
 		success = look_into_pending(round, store);
 	else if (task->key == NULL)
-		look_into_default(round, store, task);
+		success = look_into_default(round, store, task);
 	else if (task->parent == store->metrics)
 		serve_pending_key(round, store, task->key);
 	else
