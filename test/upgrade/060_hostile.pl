@@ -236,10 +236,10 @@ $rows_before = rows_of($node, 'blocked');
 is($node->safe_psql('blocked', q{SELECT lock_mode FROM metrics_upgrade_plan() WHERE action = 'lock' AND relation = 'mine'}), 'AccessExclusiveLock', 'a partition of the user\'s is among the locks');
 is($node->safe_psql('blocked', q{SELECT count(*) FROM metrics_upgrade_plan() WHERE estimate IS NULL}), '0', 'and in nobody\'s way');
 # The locks that the plan names are those that are taken.
-my $locks = q{SELECT string_agg(relation || ' ' || lock_mode, ', ' ORDER BY relation) FROM metrics_upgrade_plan() WHERE action = 'lock'};
+my $locks = q{SELECT string_agg(DISTINCT relation || ' ' || lock_mode, ', ') FROM metrics_upgrade_plan() WHERE action = 'lock'};
 my $plan = $node->safe_psql('blocked', $locks);
 is($node->safe_psql('blocked', "BEGIN; $update; " . q{
-	SELECT string_agg(c.relname || ' ' || mode, ', ' ORDER BY c.relname) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+	SELECT string_agg(DISTINCT c.relname || ' ' || mode, ', ') FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
 	WHERE pid = pg_backend_pid() AND mode = (CASE c.relname WHEN 'trials' THEN 'ShareRowExclusiveLock' ELSE 'AccessExclusiveLock' END)
 	  AND (c.relname = 'trials' OR c.oid = 'metrics.metrics'::regclass OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'metrics.metrics'::regclass))
 	  AND c.relname <> 'system_metrics';
