@@ -183,6 +183,7 @@ whole_change(CounterState *state, MemoryContext context, Change *change)
 	{
 		Change		next = change_of(series->samples[state->nknown].y);
 
+		CHECK_FOR_INTERRUPTS();
 		if (state->nknown == state->nolder)
 			state->newer = next;
 		else

@@ -16,7 +16,7 @@ SELECT metrics_increase(at, v), metrics_resets(at, v) FROM minutes('{10,120,3045
 -- D12
 SELECT metrics_increase(at, v), metrics_rise(at, v), metrics_delta(at, v), metrics_resets(at, v) FROM minutes('{10,20,15,40}');
 -- D14: buckets with the value before carried in, so that they sum up; and each by itself, which misses what happens between them.
-CREATE VIEW carried AS SELECT at, metrics_increase(at, v) OVER (ORDER BY at ROWS 1 PRECEDING) AS step
+CREATE VIEW carried AS SELECT at, metrics_increase(at, v) OVER (ORDER BY at, v ROWS 1 PRECEDING) AS step
 FROM (SELECT timestamptz '2026-01-01' + n * interval '1 min' AS at, n::float8 AS v FROM generate_series(0, 12) n) series;
 SELECT date_bin('5 min', at, '2026-01-01') AS bucket, sum(step) FROM carried GROUP BY bucket ORDER BY bucket;
 SELECT sum(step), metrics_increase(at, extract(minute FROM at)::float8) FROM carried;
@@ -85,6 +85,11 @@ CREATE VIEW answered AS
     FROM counters GROUP BY g;
 SELECT count(*), count(*) FILTER (WHERE increase = 'NaN') > 5 AS nan, count(*) FILTER (WHERE abs(increase) < 'Infinity' AND resets > 9) > 50 AS finite FROM defined;
 SELECT count(*) FILTER (WHERE d IS DISTINCT FROM a) AS wrong FROM defined d FULL JOIN answered a USING (g);
+-- The steps from value to value add up to the whole, as in D14.
+SELECT count(*) FILTER (WHERE d.increase IS DISTINCT FROM s.increase) AS wrong FROM defined d FULL JOIN (
+    SELECT g, sum(step) AS increase
+    FROM (SELECT g, metrics_increase(at, v) OVER (PARTITION BY g ORDER BY at, v ROWS 1 PRECEDING) AS step
+          FROM counters WHERE at IS NOT NULL AND v IS NOT NULL) s GROUP BY g) s USING (g);
 BEGIN;
 SET LOCAL parallel_setup_cost TO 0;
 SET LOCAL parallel_tuple_cost TO 0;
